@@ -6,6 +6,7 @@ import type { Commands, Store } from "tollgate/plugin";
 import { Lull } from "./sqlite/lull.ts";
 import { roomOf } from "./sqlite/room.ts";
 import { keepingOf } from "./sqlite/keeping.ts";
+import { movingOf } from "./sqlite/moving.ts";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
 import { createPacker, heard, type Packer, type Verdicts } from "./sqlite/wire.ts";
@@ -155,6 +156,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     },
     crossings: { untold: look("untold"), told: look("heardOf") },
     keeping: keepingOf({ keeper: keepers.with, writer, reader }),
+    moving: movingOf(keepers.start),
     commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),
     close: () => stop(true),
     kill: () => stop(false),
@@ -177,10 +179,15 @@ async function ended({ thread }: Running, goodbye: boolean): Promise<void> {
 /** Threads that are there while a ledger is copied or cut. */
 function createKeepers(settings: () => Settings) {
   const under = new Set<Thread>();
+  async function begin(): Promise<Thread> {
+    const { thread } = await start({ role: "keeper", settings: { file: settings().file } });
+    under.add(thread);
+    return thread;
+  }
   return {
+    start: begin,
     async with<T>(work: (thread: Thread) => Promise<T>): Promise<T> {
-      const { thread } = await start({ role: "keeper", settings: { file: settings().file } });
-      under.add(thread);
+      const thread = await begin();
       try {
         return await work(thread);
       } finally {

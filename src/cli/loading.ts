@@ -71,13 +71,14 @@ async function publicModules(): Promise<Record<string, unknown>> {
 
 export async function load(
   file: string | undefined,
-  of: { load?: LoadPlugin } = {},
+  of: { load?: LoadPlugin; text?: string } = {},
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import("../config/load.ts");
   return loadConfig(file ?? resolve("gateway.yaml"), {
     env: process.env,
     load: of.load ?? createLoad(),
     ...(file === undefined && { text: defaultText() }),
+    ...(of.text !== undefined && { text: of.text }),
   });
 }
 

@@ -6,13 +6,14 @@ export const command: CliCommand = {
   usage: "store [command] [options]",
   about:
     "Lists the commands that the mounted store brings, or runs one: in the running gateway, or on its files while none\n" +
-    "runs. The same as tollgate plugin store.",
+    "runs. The same as tollgate plugin store. And tollgate store copy moves a ledger into another kind of store.",
   options: plugin.options,
   words: { least: 0, most: 1 },
-  examples: ["tollgate store", "tollgate store status", "tollgate store plan"],
+  examples: ["tollgate store", "tollgate store status", "tollgate store copy --help"],
   async narrow(given) {
     const [name] = given.words;
     if (name === undefined) return command;
+    if (name === "copy") return (await import("./store-copy.ts")).command;
     const found = await plugin.narrow!({ ...given, words: ["store", name] });
     return {
       ...found,

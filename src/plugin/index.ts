@@ -39,6 +39,7 @@ export * from "./store-definition.ts";
 export * from "./store.ts";
 export * from "./instance.ts";
 export * from "./keeping.ts";
+export * from "./moving.ts";
 export * from "./context.ts";
 export * from "./readings.ts";
 export * from "./define.ts";

@@ -41,6 +41,10 @@ export interface LedgerKeeping {
    * "erased". Durable when it resolves. Nothing that fits is no error.
    */
   erase?(what: Erasure): Promise<Erased>;
+  /** Of what it leaves out: what an operator does in its place, a sentence each. It is the command's answer. */
+  readonly instead?: Opt<{
+    readonly [K in "backup" | "restore" | "archive" | "prune" | "state" | "erase"]?: Opt<string>;
+  }>;
 }
 
 /** What is taken out. `values`: what an earlier `Erased` gave, for a copy of the ledger from before that. */

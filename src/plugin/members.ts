@@ -95,6 +95,7 @@ export const MADE = {
     instances: true,
     crossings: true,
     keeping: true,
+    moving: true,
   },
 } as const satisfies {
   provider: Names<Provider & Commands>;

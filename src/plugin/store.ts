@@ -1,15 +1,30 @@
 // Messages in, messages out, all structured-cloneable: a thread, another process or a test may stand between.
-import type { Lane, Price, Privacy } from "../model/facts.ts";
+import type { Price, Privacy } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { AccountRecord } from "./account.ts";
 import type { AuditLog } from "./audit.ts";
 import type { CallState } from "./call.ts";
+import type {
+  BillPart,
+  CallMs,
+  Entry,
+  LedgerQuery,
+  PageRequest,
+  RequestFacts,
+  ResultPage,
+  Target,
+  Total,
+} from "./entry.ts";
 import type { InstanceFacts, InstanceState, StoreNews, StoreOwner } from "./instance.ts";
 import type { LedgerKeeping, StoreSize } from "./keeping.ts";
 import type { KeptCrossings, Limit, LimitCount, LimitCrossing, LimitState } from "./limit.ts";
 import type { KeyRecord } from "./key.ts";
+import type { LedgerMoving } from "./moving.ts";
 import type { Problem } from "./problem.ts";
+
+/** What it is read as. */
+export type * from "./entry.ts";
 
 /**
  * Keeps keys, limits and the ledger. Only the primary process calls it; workers' batches are carried there. `open`
@@ -92,6 +107,8 @@ export interface Store {
   crossings?: Opt<KeptCrossings>;
   /** What it can do for a ledger that grows old: copies, archives, sums in place of rows, erasure. Read whenever an operator asks for it. */
   keeping?: Opt<LedgerKeeping>;
+  /** How it moves to another kind of store, and from one. Absent: it does not. */
+  moving?: Opt<LedgerMoving>;
 }
 
 /**
@@ -168,17 +185,6 @@ export interface Reserve {
   asked?: Opt<RequestFacts>;
 }
 
-/** What the client asked for, where it differs from what was tried. */
-export interface RequestFacts {
-  model: string;
-  frontend: string;
-  protocol: string;
-  lane: Lane;
-  stream: boolean;
-  /** What the promise about data stands on. */
-  basis?: Opt<string>;
-}
-
 /** Closes a call: what it came to. Gives back what was held above that. The same settle again changes nothing. */
 export interface Settle {
   do: "settle";
@@ -191,7 +197,7 @@ export interface Settle {
   upstreamCostNano?: bigint;
   parts?: readonly BillPart[];
   finish?: Opt<string>;
-  ms?: Opt<{ head?: Opt<number>; content?: Opt<number>; total: number }>;
+  ms?: CallMs;
 }
 
 /**
@@ -201,98 +207,3 @@ export interface Settle {
 export type Verdict =
   | { ok: true; limits?: readonly LimitState[]; crossed?: readonly LimitCrossing[] }
   | { ok: false; denied: LimitState; retryAfterMs: number };
-
-/** When billed at another model's or tier's price, or at several. */
-export interface BillPart {
-  model: string;
-  tier?: Opt<string>;
-  usage: Usage;
-  price: string | null;
-  costNano: bigint | null;
-}
-
-/** What is asked: the provider as mounted, the provider's own name of the model, the wire, and the credential's name. */
-export interface Target {
-  provider: string;
-  model: string;
-  protocol: string | null;
-  credential: string;
-}
-
-/** `settle` with outcome `presumed`: what recovery wrote for a call whose owner died. */
-export interface Entry {
-  seq: number;
-  kind: "reserve" | "settle" | "adjust";
-  attempt: string;
-  request: string;
-  at: number;
-  key: string;
-  target: Target;
-  usage: Usage;
-  costNano: bigint | null;
-  state: CallState | "open";
-  outcome: string;
-  upstreamId?: string;
-  labels: HeadersOut;
-  /** As its reserve said it: an account that has moved since changes no row. */
-  account?: Opt<string>;
-  n?: Opt<number>;
-  privacy?: Opt<Privacy>;
-  price?: Opt<string | null>;
-  holdNano?: Opt<bigint | null>;
-  upstreamCostNano?: Opt<bigint>;
-  parts?: Opt<readonly BillPart[]>;
-  asked?: Opt<RequestFacts>;
-  finish?: Opt<string>;
-  ms?: Settle["ms"];
-  /** Of an adjustment. */
-  reason?: Opt<string>;
-  actor?: Opt<string>;
-  /** Which process wrote it. */
-  instance?: Opt<string>;
-}
-
-/** Which entries are meant. Members that are absent restrict nothing. */
-export interface LedgerQuery {
-  key?: Opt<string>;
-  /** Of this account and of all that stood below it at the time: its name, or names joined by "/". */
-  account?: Opt<string>;
-  attempt?: Opt<string>;
-  upstreamId?: Opt<string>;
-  from?: Opt<number>;
-  to?: Opt<number>;
-  state?: Opt<Entry["state"]>;
-  provider?: Opt<string>;
-  /** As sums say it, with its provider ("openai/gpt-5"), or the provider's name of it alone. */
-  model?: Opt<string>;
-  /** Name and value: "team=web". */
-  label?: Opt<string>;
-  credential?: Opt<string>;
-  /** Where the client asked. */
-  frontend?: Opt<string>;
-  outcome?: Opt<string>;
-}
-/** Which part of a listing is wanted. */
-export interface PageRequest {
-  /**
-   * A listing's `next`; for entries the seq of any entry will do. Entries are listed in the order of their seq, and none is ever
-   * added below one that was listed: a caller that reads on from the last one misses nothing, whichever instance writes.
-   */
-  after?: Opt<string>;
-  limit?: Opt<number>;
-}
-/** One part of a listing. With `next`, more follows after it. */
-export interface ResultPage<T> {
-  items: readonly T[];
-  next?: Opt<string>;
-}
-/** Settled entries of one group, added up. */
-export interface Total {
-  by: HeadersOut;
-  calls: number;
-  usage: Usage;
-  costNano: bigint;
-  unpriced: number;
-  /** How many of the calls are estimates. Absent: not counted, and the host asks once more, for these alone. */
-  estimated?: Opt<number>;
-}

@@ -5,6 +5,7 @@ import type {
   Entry,
   HeadersOut,
   LedgerQuery,
+  MovedRow,
   Opt,
   BillPart,
   Privacy,
@@ -190,6 +191,31 @@ export function toEntry(row: LedgerRow, seq: number): Entry {
   const { taken: _, upstreamId, ...rest } = row;
   return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
+
+/** A row on its way to another store. */
+export function movedRow({ taken, upstreamId, ...rest }: LedgerRow): MovedRow {
+  return { ...rest, taken, ...(upstreamId === undefined ? {} : { upstreamId }) };
+}
+
+/** The same as the other store keeps it. */
+export const rowFrom = (row: MovedRow): LedgerRow => ({
+  ...UNSAID,
+  ...row,
+  n: row.n ?? 0,
+  instance: row.instance ?? "",
+  privacy: row.privacy ?? "off",
+  account: row.account,
+  price: row.price ?? null,
+  asked: row.asked,
+  holdNano: row.holdNano ?? null,
+  upstreamId: row.upstreamId,
+  upstreamCostNano: row.upstreamCostNano ?? undefined,
+  parts: row.parts,
+  finish: row.finish,
+  ms: row.ms,
+  reason: row.reason,
+  actor: row.actor,
+});
 
 /** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
 export const matches = (row: LedgerRow, query: LedgerQuery, closed: boolean): boolean =>

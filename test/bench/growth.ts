@@ -3,7 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { hasPostgres, startPostgres } from "../kit/postgres.ts";
 import type { Lane } from "./lanes.ts";
+import { addRowsTo, postgresGate } from "./postgres.ts";
 import { measure, type Result, type Side } from "./rounds.ts";
 import { answered, tollgate, type GateOptions } from "./targets.ts";
 
@@ -21,6 +23,7 @@ export async function growth(
   const [models, keys, rows] = [10_000 * share, 100_000 * share, 1_000_000 * share];
   const mock = side.mock.port;
   const dirs: string[] = [];
+  const ends: AsyncDisposable[] = [];
 
   async function filled(fill: (db: DatabaseSync) => void): Promise<GateOptions> {
     const dir = await mkdtemp(join(tmpdir(), "tollgate-grown-"));
@@ -37,13 +40,32 @@ export async function growth(
   }
 
   const count = (n: number) => n.toLocaleString("en");
-  const cases: [string, () => Promise<[GateOptions, GateOptions]>][] = [
+  type Case = readonly [string, () => Promise<readonly [GateOptions, GateOptions]>];
+  const cases: Case[] = [
     [`10 → ${count(models)} models`, async () => [{ models: 10 }, { models }]],
     [
       `10 → ${count(keys)} keys`,
       async () => [await filled((db) => addKeys(db, 9)), await filled((db) => addKeys(db, keys))],
     ],
-    [`0 → ${count(rows)} ledger rows`, async () => [{}, await filled((db) => addRows(db, rows))]],
+    ...[rows, 10 * rows].map((many): Case => [
+      `0 → ${count(many)} ledger rows`,
+      async () => [{}, await filled((db) => addRows(db, many))],
+    ]),
+    ...(hasPostgres()
+      ? [rows, 10 * rows].map((many): Case => [
+          `0 → ${count(many)} ledger rows in PostgreSQL`,
+          async () => {
+            await using stack = new AsyncDisposableStack();
+            const postgres = stack.use(await startPostgres());
+            const sides = [
+              await postgresGate(postgres),
+              await postgresGate(postgres, async (of) => addRowsTo(mock, of, many)),
+            ] as const;
+            ends.push(stack.move());
+            return [sides[0], sides[1]];
+          },
+        ])
+      : []),
   ];
   const grown: Grown[] = [];
   try {
@@ -59,6 +81,7 @@ export async function growth(
         grown.push({ what, small: a!, large: b! });
       } finally {
         for (const target of targets) await target.stop();
+        for (const end of ends.splice(0)) await end[Symbol.asyncDispose]();
       }
     }
   } finally {
@@ -71,9 +94,9 @@ export async function growth(
 function addKeys(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-     INSERT INTO key (digest, place, record)
-     SELECT printf('%064x', i), 'bench-' || i, json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i)
-     FROM n, (SELECT record FROM key LIMIT 1)`,
+     INSERT INTO key (digest, place, record, said)
+     SELECT printf('%064x', i), 'bench-' || i, json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i), said
+     FROM n, (SELECT record, said FROM key LIMIT 1)`,
   ).run(count);
 }
 
@@ -83,7 +106,7 @@ function addRows(db: DatabaseSync, count: number): void {
   const twins = Math.floor(count / there.n);
   const times = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)";
   for (const insert of [
-    "batch SELECT -(i * 10 + first), form, instance, terms, rows FROM n, (SELECT * FROM batch)",
+    "batch SELECT -(i * 10 + first), instance, terms, rows FROM n, (SELECT * FROM batch)",
     "call SELECT 'bench-' || i || attempt, -(i * 10 + first) FROM n, (SELECT * FROM call)",
     "done SELECT -(i * 10 + reserve), -(i * 10 + first) FROM n, (SELECT * FROM done)",
   ])

@@ -17,6 +17,8 @@ export interface Side {
 export interface Sample extends Measured {
   /** Microseconds of CPU per request or event, all threads and children. */
   cpu: number;
+  /** The same of its database; 0 where that is in the process. */
+  database: number;
   /** Requests or events a second. */
   speed: number;
   /** Of one core, what driver and mock took: near 1, they were what was slow. */
@@ -50,18 +52,20 @@ export async function sample(side: Side, lane: Lane, target: Target): Promise<Sa
   const load = loadOf(lane, target);
   const { pid } = target;
   const own = () => (pid === undefined ? 0 : cpu(pid));
+  const its = () => (target.database === undefined ? 0 : cpu(target.database));
   const others = () => cpu(side.driver.pid!) + (pid === side.mock.pid ? 0 : cpu(side.mock.pid));
   const idleBytes = pid === undefined ? 0 : rss(pid);
   let mostBytes = idleBytes;
   const watch = setInterval(() => {
     if (pid !== undefined) mostBytes = Math.max(mostBytes, rss(pid));
   }, 100);
-  const before = [own(), others()] as const;
+  const before = [own(), others(), its()] as const;
   const measured = await drive(side.driver, load).finally(() => clearInterval(watch));
   const units = lane.per === "event" ? measured.events : measured.requests;
   return {
     ...measured,
     cpu: (own() - before[0]) / Math.max(1, units),
+    database: (its() - before[2]) / Math.max(1, units),
     speed: units / (measured.ms / 1000),
     side: (others() - before[1]) / 1000 / measured.ms,
     idleBytes,

@@ -3,6 +3,7 @@
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
+import { besidePostgres } from "./postgres.ts";
 import { begun, weighed, type Start } from "./start.ts";
 import {
   bare,
@@ -198,6 +199,23 @@ export function stepsOf(plan: Plan): Steps {
         ALIKE,
       ),
       pair("everything-sse", "the same, SSE at full speed", "sse-full", withEverything, ALIKE),
+      ...([32, 128] as const).map((connections): Step => ({
+        name: `postgres-${connections}`,
+        about: `the ledger in sqlite and in PostgreSQL, JSON 1 KB, ${connections} connections`,
+        async run(side, found) {
+          const name = `postgres-${connections}`;
+          const lane = { ...laneOf("json-1k", length), name, connections };
+          found.results.push(...(await besidePostgres(side, lane, plan)));
+        },
+      })),
+      {
+        name: "postgres-500",
+        about: "the same, open loop, 500 a second, and the mock alone: what is added to a way",
+        async run(side, found) {
+          const lane = { ...laneOf("rate-500", length), name: "postgres-500" };
+          found.results.push(...(await besidePostgres(side, lane, plan)));
+        },
+      },
       {
         name: "growth",
         about: "models in the file, keys in the store, rows in the ledger",

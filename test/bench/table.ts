@@ -31,6 +31,7 @@ export function table(results: readonly Result[]): string {
       "lane",
       "who",
       "CPU µs",
+      "its database µs",
       "× agent",
       "× dispatch",
       "per s",
@@ -54,6 +55,12 @@ export function table(results: readonly Result[]): string {
       lane.name,
       target,
       show(middle(result, cost), 1),
+      target.endsWith("postgres")
+        ? show(
+            middle(result, (s) => s.database),
+            1,
+          )
+        : "",
       agent ? show(ratio(result, agent, cost), 2) : "",
       dispatch ? show(ratio(result, dispatch, cost), 2) : "",
       show(middle(result, speed)),

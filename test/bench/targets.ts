@@ -14,6 +14,8 @@ export interface Target {
   readonly name: string;
   /** Undefined: not ours to look into. */
   readonly pid: number | undefined;
+  /** The database that it asks, where that is a process of its own. */
+  readonly database?: number;
   readonly port: number;
   readonly path: string;
   readonly headers: Record<string, string>;
@@ -43,6 +45,9 @@ export const direct = (mock: { port: number; pid: number }): Target => ({
 export interface GateOptions {
   name?: string;
   durability?: string;
+  /** In place of sqlite, in YAML's flow style, and the first process of its database. */
+  store?: string;
+  database?: number;
   workers?: number;
   /** What is mounted under `observers:`, in YAML's flow style. */
   observers?: string;
@@ -63,7 +68,7 @@ const SCRAPE_MS = 5_000;
 const yaml = (mock: number, of: GateOptions) => `
 listen: { host: 127.0.0.1, port: 0 }
 ${of.workers === undefined ? "" : `workers: ${of.workers}\n`}log: { level: warn }
-store: { use: sqlite, with: { durability: ${of.durability ?? "power"} } }
+store: ${of.store ?? `{ use: sqlite, with: { durability: ${of.durability ?? "power"} } }`}
 frontends: [chat-completions, messages, responses, models]
 middleware: [auth, zdr, limits, usage]
 ${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
@@ -107,6 +112,7 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   return {
     name: of.name ?? `tollgate ${of.durability ?? "power"}`,
     pid: child.pid!,
+    ...(of.database !== undefined && { database: of.database }),
     port: Number(new URL(url).port),
     path: CHAT,
     headers: { authorization: `Bearer ${key}` },

@@ -31,6 +31,8 @@ export interface DaemonOptions {
   args?: readonly string[];
   /** What `npm run build` made, which starts in two thirds of the time. */
   built?: boolean;
+  /** Another checkout of the program. */
+  root?: string | undefined;
 }
 
 export async function startGateway(of: DaemonOptions): Promise<Daemon> {
@@ -46,7 +48,7 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
     await writeFile(join(dir, name), text);
   }
   const args = ["-c", file, ...(of.args ?? [])];
-  const served = await serve({ cwd: dir, args, env: of.env, built: of.built });
+  const served = await serve({ cwd: dir, args, env: of.env, built: of.built, root: of.root });
   const stateDir = String(served.log.find(({ msg }) => msg === "listening")!["stateDir"]);
   const key = await readFile(join(stateDir, "first-key"), "utf8").then(
     (text) => text.trim(),

@@ -1,5 +1,5 @@
 // Several gateways on one PostgreSQL, each with a road of its own to it.
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startGateway, type Daemon } from "./daemon.ts";
@@ -9,10 +9,12 @@ import { until } from "./waits.ts";
 
 export interface FleetNode {
   readonly road: TcpProxy;
+  /** Its wall clock is off by so much from now on; 0: it is right again. */
+  clock(offMs: number): Promise<void>;
   /** Undefined: it does not run. */
   daemon: Daemon | undefined;
-  /** Another process in the same folder. */
-  start(): Promise<Daemon>;
+  /** Another process in the same folder; of another checkout, with the store that is there. */
+  start(root?: string): Promise<Daemon>;
 }
 
 export interface Fleet extends AsyncDisposable {
@@ -62,12 +64,19 @@ export async function startFleet({
     const road = await tcpProxy({ port: Number(port) });
     const dir = await mkdtemp(join(tmpdir(), "tollgate-fleet-"));
     dirs.push(dir);
+    const clock = join(dir, "clock");
+    const env = {
+      NODE_OPTIONS: `--import=${new URL("../rig/plants/jumping-clock.mjs", import.meta.url).href}`,
+      CLOCK_FILE: clock,
+    };
     const node: FleetNode = {
       road,
+      clock: (offMs) => writeFile(clock, String(offMs)),
       daemon: undefined,
-      async start() {
-        const store = postgresStore(road.through(url), more);
-        return (node.daemon = await startGateway({ yaml: `store: ${store}\n${yaml}`, dir, built }));
+      async start(root) {
+        const store = postgresStore(road.through(url), more, root);
+        const of = { yaml: `store: ${store}\n${yaml}`, dir, built, root, env };
+        return (node.daemon = await startGateway(of));
       },
     };
     nodes.push(node);

@@ -1,6 +1,6 @@
 // A real PostgreSQL, in a temporary folder and on a port of its own: to be killed, stopped and started again. It runs as a user without
 // rights where the tests run as root, because it refuses to be root.
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
@@ -25,6 +25,8 @@ export interface PostgresOptions {
 
 export interface Postgres extends AsyncDisposable {
   readonly port: number;
+  /** Of its first process, while it runs. */
+  readonly pid: number;
   /** "15" */
   readonly version: string;
   readonly dir: string;
@@ -43,8 +45,16 @@ export interface Postgres extends AsyncDisposable {
   start(): Promise<void>;
 }
 
+/** Programs of another version, which no package of the system has: the folder of `initdb` and `postgres`. */
+const OTHER = "TOLLGATE_TEST_POSTGRES_BIN";
+
 /** Where its programs lie; undefined: there is none. */
 export function postgresPrograms(version?: number): { bin: string; version: string } | undefined {
+  const other = process.env[OTHER];
+  if (other !== undefined && version === undefined) {
+    const said = execFileSync(join(other, "postgres"), ["--version"], { encoding: "utf8" });
+    return { bin: other, version: /\d+/.exec(said)![0] };
+  }
   if (!existsSync(DEBIAN)) return undefined;
   const found = readdirSync(DEBIAN)
     .filter((name) => existsSync(join(DEBIAN, name, "bin/initdb")))
@@ -117,6 +127,9 @@ export async function startPostgres({
   await start();
   return {
     port,
+    get pid() {
+      return server!.pid!;
+    },
     version,
     dir,
     url,
@@ -145,10 +158,16 @@ export async function startPostgres({
   };
 }
 
+/** Servers of other versions come without it, and it speaks to all of them. */
+function psqlProgram(): string {
+  const beside = join(postgresPrograms()!.bin, "psql");
+  return existsSync(beside) ? beside : "psql";
+}
+
 /** What psql answers, a row a line. */
 export async function psql(url: string, text: string): Promise<string> {
   const words = [url, "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", text];
-  const { stdout } = await promisify(execFile)(join(postgresPrograms()!.bin, "psql"), words);
+  const { stdout } = await promisify(execFile)(psqlProgram(), words);
   return stdout.trim();
 }
 
@@ -161,8 +180,12 @@ export async function newDatabase(server: string): Promise<string> {
 }
 
 /** `store:` of a gateway.yaml, in YAML's flow style. */
-export const postgresStore = (url: string, more: Readonly<Record<string, string>> = {}): string =>
-  `{ use: "${join(checkout, "plugins/stores/postgres/index.ts")}", with: { url: "${url}"${Object.entries(
+export const postgresStore = (
+  url: string,
+  more: Readonly<Record<string, string>> = {},
+  root = checkout,
+): string =>
+  `{ use: "${join(root, "plugins/stores/postgres/index.ts")}", with: { url: "${url}"${Object.entries(
     more,
   )
     .map(([name, value]) => `, ${name}: ${value}`)

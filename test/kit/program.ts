@@ -24,11 +24,19 @@ export interface ProgramOptions {
   args: readonly string[];
   env?: NodeJS.ProcessEnv | undefined;
   built?: boolean | undefined;
+  /** Another checkout of it; this one when absent. */
+  root?: string | undefined;
 }
 
-export function program({ cwd, args, env, built }: ProgramOptions): ChildProcessWithoutNullStreams {
+export function program({
+  cwd,
+  args,
+  env,
+  built,
+  root: from = root,
+}: ProgramOptions): ChildProcessWithoutNullStreams {
   const words = PROGRAMS[built ? "built" : "source"].map((word) =>
-    word.startsWith("-") ? word : join(root, word),
+    word.startsWith("-") ? word : join(from, word),
   );
   return spawn(join(root, "node_modules/.bin/node"), [...words, ...args], {
     cwd,

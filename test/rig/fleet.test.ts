@@ -3,6 +3,7 @@ import { hasPostgres } from "../kit/postgres.ts";
 import { fleetBudget } from "./fleet-budget.ts";
 import { fleetRig } from "./fleet.ts";
 import { PLANTS } from "./fleet-plants.ts";
+import { fleetRoll } from "./fleet-roll.ts";
 
 describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 180_000 }, () => {
   it("500 at once on a budget worth 50: exactly 50; with one of them killed meanwhile, never more", async () => {
@@ -25,6 +26,19 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     // What a killed node had open is presumed: whether it had something open then is chance, so only the faults are asked for.
     expect(verdict.counts["faults"]).toBeGreaterThan(0);
     expect(verdict.counts["delivered"]).toBeGreaterThan(0);
+  });
+
+  it("replaced one after the other, by the same version and by the next one: no request fails, and the ledger is the bill", async () => {
+    const verdict = await fleetRoll({
+      nodes: 2,
+      clients: 4,
+      pollMs: 200,
+      announceMs: 800,
+      restarts: 1,
+      seed: 7,
+    });
+    expect(verdict.wrong).toEqual([]);
+    expect(verdict.counts).toMatchObject({ failed: 0, replaced: 4, versions: 2 });
   });
 
   it.each(Object.keys(PLANTS))("the rig finds: %s", async (plant) => {

@@ -4,27 +4,30 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { startFleet, type Fleet, type FleetNode } from "../kit/fleet.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
-import { biller, DRAINED, DRAWN, PICTURE, PRICED, wished } from "./biller.ts";
+import { biller, DRAINED, DRAWN, EMBEDDED, PICTURE, PRICED, wished } from "./biller.ts";
 import { judgedFleet, type Tight } from "./fleet-judge.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 
 const LEASE_MS = 3_000;
+const HOUR_MS = 3_600_000;
 /** Pictures that a tight budget is worth. */
 const WORTH = 40;
 
-const yaml = (url: string) => `
-frontends: [chat-completions, messages, responses, images]
+/** Every protocol, each provider at a price. `drain`: how it ends. */
+export const fleetYaml = (url: string, drain = "announce: 0s, for: 5s"): string => `
+frontends: [chat-completions, messages, responses, images, embeddings]
 attempts: { target: 1 }
 middleware: [auth, { use: limits, with: { hold: hard } }, { use: usage, with: { label_headers: [x-rig] } }]
-drain: { announce: 0s, for: 5s }
+drain: { ${drain} }
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
   ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
   responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
+  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
   pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
@@ -93,6 +96,12 @@ const FAULTS: Readonly<Record<string, (world: World) => Promise<void>>> = {
     await sleep(200 + chanced.below(2 * LEASE_MS));
     road.free();
   },
+  async clock({ fleet, chanced }) {
+    const node = running(fleet, chanced);
+    await node.clock((chanced.often(0.5) ? 1 : -1) * HOUR_MS);
+    await sleep(1_000 + chanced.below(3_000));
+    await node.clock(0);
+  },
   async slow({ fleet, chanced }) {
     const { road } = chanced.one(fleet.nodes);
     road.delay(1 + chanced.below(80));
@@ -124,7 +133,7 @@ export async function fleetRig(of: {
   await using fleet = await startFleet({
     url,
     nodes: of.nodes,
-    yaml: yaml(upstream.up.url),
+    yaml: fleetYaml(upstream.up.url),
     with: { lease_ms: `${LEASE_MS}` },
     built: of.built ?? false,
   });
@@ -143,7 +152,7 @@ export async function fleetRig(of: {
   traffic.over = true;
   await Promise.all(clients);
   await quietened(fleet, wrong);
-  const entries = await read(fleet);
+  const entries = await readEntries(fleet);
   wrong.push(...(await deadlocksIn((text) => postgres.sql(url, text))));
   const { problems } = (await fleet.any().ask("ledger.verify")) as {
     problems: { message: string }[];
@@ -262,7 +271,7 @@ async function quietened(fleet: Fleet, wrong: string[]): Promise<void> {
 }
 
 /** Amounts come as text. */
-async function read(fleet: Fleet): Promise<Entry[]> {
+export async function readEntries(fleet: Pick<Fleet, "any">): Promise<Entry[]> {
   const found: Entry[] = [];
   let after: string | undefined;
   do {

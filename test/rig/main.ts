@@ -7,6 +7,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   failover: () => import("./failover.ts"),
   fleet: () => import("./fleet.ts"),
   "fleet-budget": () => import("./fleet-budget.ts"),
+  "fleet-roll": () => import("./fleet-roll.ts"),
   "fleet-model": () => import("./fleet-model.ts"),
   affinity: () => import("./affinity.ts"),
   crash: () => import("./crash.ts"),

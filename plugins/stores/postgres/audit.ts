@@ -11,27 +11,27 @@ export const auditOf = (writer: Writer, ask: Ask, s: string): AuditLog => ({
   async begin(entry) {
     const text = toJson(entry);
     await writer.note({
-      kind: "audit",
-      id: entry.id,
-      at: entry.at,
-      text,
-      with: {
-        text: `INSERT INTO ${s}.audit (id, entry) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id`,
-        values: [entry.id, text],
-      },
+      notes: [{ kind: "audit", id: entry.id, at: entry.at, text }],
+      with: [
+        {
+          text: `INSERT INTO ${s}.audit (id, entry) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id`,
+          values: [entry.id, text],
+        },
+      ],
+      once: true,
     });
   },
   async end(end) {
     const text = toJson(end);
     await writer.note({
-      kind: "ended",
-      id: end.id,
-      at: end.at,
-      text,
-      with: {
-        text: `UPDATE ${s}.audit SET ended = $2 WHERE id = $1 AND ended IS NULL RETURNING id`,
-        values: [end.id, text],
-      },
+      notes: [{ kind: "ended", id: end.id, at: end.at, text }],
+      with: [
+        {
+          text: `UPDATE ${s}.audit SET ended = $2 WHERE id = $1 AND ended IS NULL RETURNING id`,
+          values: [end.id, text],
+        },
+      ],
+      once: true,
     });
   },
   async list(page) {

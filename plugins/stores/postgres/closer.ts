@@ -23,23 +23,25 @@ BEGIN
   RETURN many;
 END $close$;
 
+-- The month that a moment is in: its partitions, where they are not there.
+CREATE FUNCTION ${s}.month_1(p_at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $month$
+DECLARE month timestamptz := date_trunc('month', p_at, 'UTC'); next timestamptz; name text;
+BEGIN
+  next := date_trunc('month', month + interval '32 days', 'UTC');
+  name := to_char(month AT TIME ZONE 'UTC', '"_"YYYY_MM');
+  IF to_regclass('${s}.entry' || name) IS NOT NULL THEN RETURN; END IF;
+  EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.entry FOR VALUES FROM (%s) TO (%s)', 'entry' || name,
+    extract(epoch FROM month)::bigint * 1000, extract(epoch FROM next)::bigint * 1000);
+  EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.batch FOR VALUES FROM (%L) TO (%L)', 'batch' || name, month, next);
+EXCEPTION
+  -- Rows of that month are in the default partition already, or another gateway is making it.
+  WHEN check_violation OR duplicate_table OR lock_not_available THEN NULL;
+END $month$;
+
 CREATE FUNCTION ${s}.months_1(p_ahead int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $months$
-DECLARE month timestamptz; next timestamptz; name text;
 BEGIN
   FOR i IN 0..p_ahead LOOP
-    month := date_trunc('month', clock_timestamp(), 'UTC') + make_interval(months => i);
-    month := date_trunc('month', month + interval '12 hours', 'UTC');
-    next := date_trunc('month', month + interval '32 days', 'UTC');
-    name := to_char(month AT TIME ZONE 'UTC', '"_"YYYY_MM');
-    CONTINUE WHEN to_regclass('${s}.entry' || name) IS NOT NULL;
-    BEGIN
-      EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.entry FOR VALUES FROM (%s) TO (%s)', 'entry' || name,
-        extract(epoch FROM month)::bigint * 1000, extract(epoch FROM next)::bigint * 1000);
-      EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.batch FOR VALUES FROM (%L) TO (%L)', 'batch' || name, month, next);
-    EXCEPTION
-      -- Rows of that month are in the default partition already, or another gateway is making it.
-      WHEN check_violation OR duplicate_table OR lock_not_available THEN NULL;
-    END;
+    PERFORM ${s}.month_1(date_trunc('month', clock_timestamp(), 'UTC') + make_interval(months => i) + interval '12 hours');
   END LOOP;
 END $months$;
 `;

@@ -66,3 +66,50 @@ export const commandsOf = (
     run: async () => ({ made: [...(await asOwner((ask) => migrate(ask, s, roles)))] }),
   },
 });
+
+/** How an operator finds out whether the ledger was cut. */
+export const chainCommandsOf = (
+  ask: Ask,
+  s: string,
+  numbered: () => Promise<void>,
+): NonNullable<Commands["commands"]> => ({
+  head: {
+    summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
+    role: "viewer",
+    writes: false,
+    output: {
+      type: "object",
+      required: ["seq", "hash"],
+      properties: { seq: { type: "integer" }, hash: { type: "string" } },
+    },
+    async run() {
+      await numbered();
+      const [row] = await ask({
+        text: `SELECT pos - 1 AS seq, encode(link, 'hex') AS hash FROM ${s}.chain`,
+      });
+      return { seq: Number(row!["seq"]), hash: row!["hash"]! };
+    },
+  },
+  holds: {
+    summary: "Whether a hash that was noted down is still part of the ledger",
+    role: "viewer",
+    writes: false,
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["hash"],
+      properties: { hash: { type: "string", description: "From `head`" } },
+    },
+    output: { type: "boolean" },
+    async run({ hash }) {
+      if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return hash === "";
+      const [row] = await ask({
+        text: `SELECT (EXISTS (SELECT 1 FROM ${s}.batch WHERE link = decode($1, 'hex'))
+          OR EXISTS (SELECT 1 FROM ${s}.base WHERE text::json ->> 'link' = $1)
+          OR EXISTS (SELECT 1 FROM ${s}.note WHERE kind = 'moved' AND id = $1))::text AS holds`,
+        values: [hash],
+      });
+      return row!["holds"] === "true";
+    },
+  },
+});

@@ -3,8 +3,10 @@
 import { fail } from "tollgate/plugin";
 import { all } from "./exact.ts";
 import { closer } from "./closer.ts";
+import { erasingIn } from "./erased.ts";
 import { gate } from "./gate.ts";
 import type { Ask, Row } from "./line.ts";
+import { pruning } from "./pruning.ts";
 import { summing } from "./summing.ts";
 import { tables } from "./tables.ts";
 import { isContended } from "./trouble.ts";
@@ -23,9 +25,9 @@ export interface Form {
 export const FORMS: readonly Form[] = [
   {
     form: 1,
-    says: "tables, the gate, the closer, sums of days",
+    says: "tables, the gate, the closer, sums of days, and of what was pruned",
     least: 1,
-    expand: (s) => tables(s) + gate(s) + closer(s) + summing(s),
+    expand: (s) => tables(s) + gate(s) + closer(s) + summing(s) + pruning(s) + erasingIn(s),
   },
 ];
 
@@ -159,7 +161,7 @@ function rights(s: string, { run, read }: Roles): string {
     lines.push(
       `GRANT USAGE ON SCHEMA ${s} TO ${run};`,
       `GRANT SELECT ON ALL TABLES IN SCHEMA ${s} TO ${run};`,
-      `GRANT INSERT ON ${s}.entry, ${s}.batch, ${s}.note, ${s}.price, ${s}.shared TO ${run};`,
+      `GRANT INSERT ON ${s}.entry, ${s}.batch, ${s}.note, ${s}.price, ${s}.shared, ${s}.erased TO ${run};`,
       `GRANT INSERT, UPDATE ON ${s}.node, ${s}.key, ${s}.account, ${s}.audit, ${s}.fleet TO ${run};`,
       `GRANT INSERT, UPDATE, DELETE ON ${s}.meter, ${s}.open TO ${run};`,
       `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${s} TO ${run};`,
@@ -167,7 +169,7 @@ function rights(s: string, { run, read }: Roles): string {
   if (read !== undefined)
     lines.push(
       `GRANT USAGE ON SCHEMA ${s} TO ${read};`,
-      `GRANT SELECT ON ${s}.entry, ${s}.batch, ${s}.open, ${s}.meter, ${s}.node, ${s}.form, ${s}.fleet, ${s}.summed, ${s}.day, ${s}.day_unit, ${s}.chain, ${s}.note, ${s}.key, ${s}.account TO ${read};`,
+      `GRANT SELECT ON ${s}.entry, ${s}.batch, ${s}.open, ${s}.meter, ${s}.node, ${s}.form, ${s}.fleet, ${s}.summed, ${s}.day, ${s}.day_unit, ${s}.chain, ${s}.note, ${s}.key, ${s}.account, ${s}.base, ${s}.sums, ${s}.erased TO ${read};`,
     );
   return lines.join("\n");
 }

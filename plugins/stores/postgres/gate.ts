@@ -59,6 +59,7 @@ export const ARGUMENTS = [
   ["e_up", "text[]"],
   ["e_usage", "text[]"],
   ["e_rest", "text[]"],
+  ["e_salt", "text[]"],
 ] as const;
 
 const ENTRIES = ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith("e_"));

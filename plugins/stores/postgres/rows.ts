@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Opt, Privacy, RequestFacts, Usage } from "tollgate/plugin";
 import { fromJson, nth, toJson, UNSAID, type LedgerRow, type Taken } from "tollgate/store";
+import { provedLabels, provedNote, saltsOf } from "./salts.ts";
 import { COLUMNS } from "./tables.ts";
 
 type Column = (typeof COLUMNS)[number];
@@ -46,7 +47,8 @@ function labelsText(labels: LedgerRow["labels"]): string | null {
 
 const amount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
 
-function restOf(row: LedgerRow): string | null {
+/** `alone`: there is no reserve's row to read the rest from. */
+function restOf(row: LedgerRow, alone: boolean): string | null {
   if (row.kind === "reserve") {
     const { request, n, privacy, asked, taken } = row;
     return toJson({
@@ -59,7 +61,10 @@ function restOf(row: LedgerRow): string | null {
     } satisfies ReserveRest);
   }
   const { upstreamCostNano, parts, finish, ms, reason, actor } = row;
-  const rest = toJson({ upstreamCostNano, parts, finish, ms, reason, actor } satisfies SaidLater);
+  const later: SaidLater = { upstreamCostNano, parts, finish, ms, reason, actor };
+  const { request, n, privacy, asked, target } = row;
+  const own: ReserveRest = { request, n, protocol: target.protocol, privacy, asked, taken: [] };
+  const rest = toJson(alone ? { ...later, own } : later);
   return rest === "{}" ? null : rest;
 }
 
@@ -69,28 +74,33 @@ function usageText(usage: Usage): string | null {
 }
 
 /** `began`: when the call's reserve says that it was made; all rows of a call lie together. */
-export const columnsOf = (row: LedgerRow, began: number): Columns => [
-  String(KINDS.indexOf(row.kind)),
-  row.attempt,
-  clean(nth(row)),
-  String(Math.floor(began)),
-  String(Math.floor(row.at)),
-  clean(row.key),
-  cleanOr(row.account),
-  clean(row.target.provider),
-  clean(row.target.model),
-  clean(row.target.credential),
-  clean(row.asked?.frontend ?? ""),
-  row.state,
-  clean(row.outcome),
-  cleanOr(row.price),
-  labelsText(row.labels),
-  amount(row.costNano),
-  amount(row.holdNano),
-  cleanOr(row.upstreamId),
-  usageText(row.usage),
-  restOf(row),
-];
+export function columnsOf(row: LedgerRow, began: number, alone = false): Columns {
+  const labels = labelsText(row.labels);
+  const key = clean(row.key);
+  return [
+    String(KINDS.indexOf(row.kind)),
+    row.attempt,
+    clean(nth(row)),
+    String(Math.floor(began)),
+    String(Math.floor(row.at)),
+    key,
+    cleanOr(row.account),
+    clean(row.target.provider),
+    clean(row.target.model),
+    clean(row.target.credential),
+    clean(row.asked?.frontend ?? ""),
+    row.state,
+    clean(row.outcome),
+    cleanOr(row.price),
+    labels,
+    amount(row.costNano),
+    amount(row.holdNano),
+    cleanOr(row.upstreamId),
+    usageText(row.usage),
+    restOf(row, alone),
+    labels === null ? null : saltsOf(key, labels),
+  ];
+}
 
 /** What a query for rows selects, from `e`, its reserve's row `r` and its node `w`. */
 export const SELECTED = `${COLUMNS.map((name) => `e.${name}`).join(", ")}, r.rest AS reserved, w.id AS instance`;
@@ -105,14 +115,18 @@ export type Found = Readonly<Record<Column | "reserved" | "instance", string>> &
   readonly [name: string]: string | null;
 };
 
+const NOWHERE: ReserveRest = { request: "", n: 0, protocol: null, privacy: "off", taken: [] };
+
 /** A row from its columns. */
 export function rowOf(found: Found): LedgerRow {
   const kind = KINDS[Number(found.kind)]!;
-  const said = fromJson<ReserveRest>((kind === "reserve" ? found.rest : found.reserved) as string);
-  const later =
+  const reserve = (kind === "reserve" ? found.rest : found.reserved) as string | null;
+  const { own, ...later } =
     kind === "reserve" || (found.rest as string | null) === null
       ? {}
-      : fromJson<Partial<SaidLater>>(found.rest);
+      : fromJson<Partial<SaidLater> & { own?: ReserveRest }>(found.rest);
+  // A call whose reserve stayed behind in another store is known by what its later rows say alone.
+  const said = reserve === null ? (own ?? NOWHERE) : fromJson<ReserveRest>(reserve);
   const nano = (text: string | null) => (text === null ? null : BigInt(text));
   const optional = (text: string | null) => text ?? undefined;
   return {
@@ -147,11 +161,24 @@ export function rowOf(found: Found): LedgerRow {
 }
 
 /** One row in the chain: null and the empty text are told apart, and no column can reach into the next. */
-export const lineOf = (columns: Columns): string => {
+export function lineOf(columns: Columns): string {
   let line = "";
-  for (const column of columns) line += column === null ? "\0" : `=${column}\0`;
+  for (let i = 0; i < SALT; i++)
+    line += said(i === LABELS ? provedLabels(columns[i]!, columns[SALT] ?? null) : columns[i]!);
   return line;
-};
+}
+
+const LABELS = COLUMNS.indexOf("labels");
+const SALT = COLUMNS.indexOf("salt");
+const said = (column: string | null): string => (column === null ? "\0" : `=${column}\0`);
+
+/** A note in the chain. */
+export const noteLine = (kind: string, id: string, text: string, salt: string): string =>
+  provedNoteLine(kind, id, provedNote(salt, text));
+
+/** The same from what the chain has of its text. */
+export const provedNoteLine = (kind: string, id: string, proved: string): string =>
+  said(kind) + said(id) + said(proved);
 
 /** The hash of a batch: of what was before it, and of each of its lines. */
 export const hashOf = (head: Uint8Array, lines: readonly string[]): Buffer => {

@@ -1,11 +1,14 @@
 // The store, put together of its parts.
 import { setTimeout as sleep } from "node:timers/promises";
-import { fail, faultOf, type Commands, type Store } from "tollgate/plugin";
+import { fail, faultOf, type Commands, type LedgerMoving, type Store } from "tollgate/plugin";
+import { arriving, isMoving, unfinished } from "./arriving.ts";
 import { auditOf } from "./audit.ts";
-import { commandsOf } from "./commands.ts";
+import { chainCommandsOf, commandsOf } from "./commands.ts";
 import { configOf, type Address } from "./connecting.ts";
 import { crossingsOf, sharedOf } from "./decided.ts";
 import { migrate, standing, type Roles } from "./forms.ts";
+import { keepingOf } from "./keeping.ts";
+import { leaving } from "./leaving.ts";
 import { Line, type Ask } from "./line.ts";
 import { reading } from "./pool.ts";
 import { close, readsOf } from "./reads.ts";
@@ -37,6 +40,9 @@ const START_MS = 30_000;
 /** A report may take so long. */
 const REPORT_MS = 30_000;
 const STATEMENT_MS = 2_000;
+/** A step of what becomes of the ledger over the years may take so long. */
+const KEEPING_MS = 600_000;
+
 export function postgresStore(settings: PostgresSettings): PostgresStore {
   const { schema: s, address, leaseMs } = settings;
   const line = new Line(() => configOf(address, { statementMs: STATEMENT_MS }));
@@ -51,31 +57,20 @@ export function postgresStore(settings: PostgresSettings): PostgresStore {
   );
   const upkeep = upkeepOf(desk.ask, s);
 
-  const asOwner = async <T>(work: (ask: Ask) => Promise<T>): Promise<T> => {
-    const own = new Line(() =>
-      configOf(settings.owner, { statementMs: 60_000, silenceMs: 70_000 }),
-    );
-    try {
-      return await work(await own.ask());
-    } catch (error) {
-      if (isAway(error)) unreachable(error);
-      throw error;
-    } finally {
-      await own.end();
-    }
-  };
+  const asOwner = <T>(work: (ask: Ask) => Promise<T>) => apart(settings.owner, 60_000, work);
 
+  const formed = () => formedAs(settings, desk.ask, asOwner);
   async function ready(): Promise<void> {
-    const { form, expand, known } = await standing(desk.ask, s);
-    if (expand.length === 0) return;
-    if (settings.migrates) await asOwner((ask) => migrate(ask, s, settings.roles));
-    else
-      fail(
-        "invalid",
-        `The database has form ${form}, and this gateway needs ${known}: run tollgate store migrate.`,
-        { code: "older_form" },
-      );
+    await formed();
+    if (await isMoving(desk.ask, s)) unfinished();
   }
+  const reads = readsOf(
+    desk.ask,
+    reports.ask,
+    s,
+    (at) => writer.now(at),
+    () => close(desk.ask, s),
+  );
   const store: PostgresStore = {
     lease: { ms: leaseMs, beatMs: Math.floor(leaseMs / 3) },
     async open(owner, hear = () => {}) {
@@ -96,18 +91,24 @@ export function postgresStore(settings: PostgresSettings): PostgresStore {
       upkeep.written();
       return verdicts;
     },
-    ...readsOf(
-      desk.ask,
-      reports.ask,
-      s,
-      (at) => writer.now(at),
-      () => close(desk.ask, s),
-    ),
+    ...reads,
     audit: auditOf(writer, desk.ask, s),
     crossings: crossingsOf(desk.ask, writer.ask, s),
     shared: sharedOf(desk.ask, s),
     verify: () => verifyOf(reports.ask, s, () => close(desk.ask, s)),
-    commands: commandsOf(s, settings.roles, asOwner),
+    keeping: keepingOf(
+      (work) => apart(address, KEEPING_MS, work),
+      desk.ask,
+      s,
+      reads.size,
+      (ask) => close(ask, s),
+      writer,
+    ),
+    moving: movingOf(settings, formed),
+    commands: {
+      ...commandsOf(s, settings.roles, asOwner),
+      ...chainCommandsOf(desk.ask, s, () => close(desk.ask, s)),
+    },
     async close(goodbye = true) {
       upkeep.end();
       await writer.end(goodbye);
@@ -116,3 +117,56 @@ export function postgresStore(settings: PostgresSettings): PostgresStore {
   };
   return store;
 }
+
+/** The schema in the form that this gateway needs. */
+async function formedAs(
+  { schema, migrates, roles }: PostgresSettings,
+  ask: Ask,
+  asOwner: <T>(work: (ask: Ask) => Promise<T>) => Promise<T>,
+): Promise<void> {
+  const { form, expand, known } = await standing(ask, schema);
+  if (expand.length === 0) return;
+  if (migrates) await asOwner((owner) => migrate(owner, schema, roles));
+  else
+    fail(
+      "invalid",
+      `The database has form ${form}, and this gateway needs ${known}: run tollgate store migrate.`,
+      { code: "older_form" },
+    );
+}
+
+/** A connection of its own, for what takes long. */
+const lineTo = (to: Address, statementMs: number): Line =>
+  new Line(() => configOf(to, { statementMs, silenceMs: statementMs + 10_000 }));
+
+async function apart<T>(
+  to: Address,
+  statementMs: number,
+  work: (ask: Ask) => Promise<T>,
+): Promise<T> {
+  const own = lineTo(to, statementMs);
+  try {
+    return await work(await own.ask());
+  } catch (error) {
+    if (isAway(error)) unreachable(error);
+    throw error;
+  } finally {
+    await own.end();
+  }
+}
+
+/** `formed`: resolves when the schema is there. */
+const movingOf = (
+  { address, owner, schema }: PostgresSettings,
+  formed: () => Promise<void>,
+): LedgerMoving => ({
+  async out() {
+    const line = lineTo(address, KEEPING_MS);
+    return leaving(await line.ask(), schema, () => line.end());
+  },
+  async in() {
+    await formed();
+    const line = lineTo(owner, KEEPING_MS);
+    return arriving(await line.ask(), schema, () => line.end());
+  },
+});

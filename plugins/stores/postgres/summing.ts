@@ -28,6 +28,13 @@ export const SUMS = {
   parts: "sum(round((u.value::numeric - floor(u.value::numeric)) * 1000000))",
 } as const;
 
+/** Columns of a day's group. */
+export const GROUPED = GROUP.join(", ");
+
+/** What rows `e` are added up by: their day, and the name of their group. */
+export const DAYS = `e.*, e.at - mod(e.at, ${DAY_MS}) AS day, sha256(convert_to(
+        json_build_array(${GROUP.map(of).join(", ")})::text, 'UTF8')) AS grp`;
+
 /** `s`: the schema. */
 export const summing = (s: string): string => `
 CREATE FUNCTION ${s}.sum_1(p_most bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sum$
@@ -40,12 +47,10 @@ BEGIN
     (SELECT b.pos, b.entries FROM ${s}.batch b WHERE b.pos >= low AND b.entries > 0 ORDER BY b.pos LIMIT p_most) picked;
   IF high IS NULL THEN RETURN 0; END IF;
   WITH fresh AS MATERIALIZED (
-    SELECT e.*, e.at - mod(e.at, ${DAY_MS}) AS day, sha256(convert_to(
-        json_build_array(${GROUP.map(of).join(", ")})::text, 'UTF8')) AS grp
-      FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n
+    SELECT ${DAYS} FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n
       WHERE b.pos >= low AND b.pos < high AND e.kind <> 0),
   days AS (
-    INSERT INTO ${s}.day AS d (day, grp, ${GROUP.join(", ")}, rows, calls, unpriced, estimated, nano)
+    INSERT INTO ${s}.day AS d (day, grp, ${GROUPED}, rows, calls, unpriced, estimated, nano)
       SELECT e.day, e.grp, ${GROUP.map((name) => `min(${of(name)})`).join(", ")}, count(*), ${SUMS.calls}, ${SUMS.unpriced}, ${SUMS.estimated}, ${SUMS.nano}
       FROM fresh e GROUP BY 1, 2
       ON CONFLICT (day, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,

@@ -1,7 +1,7 @@
 // The tables, as the first form makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
 // together and an index can refuse to say it twice.
 
-/** Columns of a row of the ledger, as the chain hashes them and in this order. */
+/** Columns of a row of the ledger, as the chain hashes them and in this order; but for the salts of its labels, which are in their hashes. */
 export const COLUMNS = [
   "kind",
   "attempt",
@@ -23,10 +23,13 @@ export const COLUMNS = [
   "up",
   "usage",
   "rest",
+  "salt",
 ] as const;
 
 /** `s`: the schema. */
-export const tables = (s: string): string => `
+export const tables = (s: string): string => rowsIn(s) + recordsIn(s) + guards(s);
+
+const rowsIn = (s: string): string => `
 CREATE TABLE ${s}.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   keys bigint NOT NULL DEFAULT 0, accounts bigint NOT NULL DEFAULT 0, changed timestamptz NOT NULL DEFAULT clock_timestamp());
@@ -65,7 +68,7 @@ CREATE TABLE ${s}.entry (
   began bigint NOT NULL, at bigint NOT NULL,
   key text COLLATE "C" NOT NULL, account text, provider text NOT NULL, model text NOT NULL, credential text NOT NULL,
   frontend text NOT NULL, state text NOT NULL, outcome text NOT NULL, price text, labels text,
-  cost bigint, hold bigint, up text, usage text, rest text) PARTITION BY RANGE (began);
+  cost bigint, hold bigint, up text, usage text, rest text, salt text) PARTITION BY RANGE (began);
 CREATE UNIQUE INDEX entry_once ON ${s}.entry (attempt, began, kind, nth);
 CREATE INDEX entry_of ON ${s}.entry (node, n);
 CREATE INDEX entry_key ON ${s}.entry (key, at);
@@ -74,9 +77,18 @@ CREATE TABLE ${s}.entry_other PARTITION OF ${s}.entry DEFAULT;
 
 CREATE TABLE ${s}.note (
   node int NOT NULL, n bigint NOT NULL, i int NOT NULL,
-  kind text NOT NULL, id text NOT NULL, at bigint NOT NULL, text text NOT NULL, PRIMARY KEY (node, n, i));
+  kind text NOT NULL, id text NOT NULL, at bigint NOT NULL, text text NOT NULL, salt text NOT NULL,
+  PRIMARY KEY (node, n, i));
 CREATE INDEX note_of ON ${s}.note (kind, id);
 
+CREATE TABLE ${s}.base (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one), pos bigint NOT NULL, sums bigint NOT NULL, text text NOT NULL);
+CREATE TABLE ${s}.sums (n bigint PRIMARY KEY, quarter bigint NOT NULL, text text NOT NULL, hash text NOT NULL);
+CREATE INDEX sums_at ON ${s}.sums (quarter);
+`;
+
+/** What commands have written, and what is worked out of rows. */
+const recordsIn = (s: string): string => `
 CREATE TABLE ${s}.key (digest text COLLATE "C" PRIMARY KEY, place text COLLATE "C" NOT NULL UNIQUE, record text NOT NULL);
 CREATE TABLE ${s}.account (id text COLLATE "C" PRIMARY KEY, record text NOT NULL);
 CREATE TABLE ${s}.price (hash text PRIMARY KEY, price text NOT NULL);
@@ -101,9 +113,17 @@ CREATE TABLE ${s}.day (
 CREATE TABLE ${s}.day_unit (
   day bigint NOT NULL, grp bytea NOT NULL, unit text NOT NULL, whole numeric NOT NULL, parts numeric NOT NULL,
   PRIMARY KEY (day, grp, unit));
+`;
 
+/** What was written stays. */
+const guards = (s: string): string => `
 CREATE FUNCTION ${s}.refuse() RETURNS trigger LANGUAGE plpgsql AS $refuse$
 BEGIN
+  -- The owner's own functions put sums in the place of old rows, and take a person out of them.
+  IF current_setting('tollgate.keeping', true) = 'on' THEN
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+  END IF;
   RAISE EXCEPTION 'rows of the ledger are never changed' USING ERRCODE = 'TG001';
 END $refuse$;
 CREATE TRIGGER entry_stays BEFORE UPDATE OR DELETE ON ${s}.entry FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();

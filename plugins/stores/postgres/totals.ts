@@ -1,7 +1,14 @@
 // Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
 // come from the sums of days as far as these go, and all else from rows; one statement, so one moment.
 import type { LedgerQuery, Store, Total } from "tollgate/plugin";
-import { Amounts, createTotals, depthOf, DEPTHS, type RowFacts } from "tollgate/store";
+import {
+  Amounts,
+  createTotals,
+  depthOf,
+  DEPTHS,
+  groupsOf as textGroups,
+  type RowFacts,
+} from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
 import { DAY_MS, STATE, SUMS } from "./summing.ts";
 import { Values, where } from "./where.ts";
@@ -38,13 +45,47 @@ export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<re
   const text = sourcesOf(of, s, values)
     .flatMap((source) => selects(source, facts, timed))
     .join("\nUNION ALL\n");
-  const sums = createTotals(by, zone);
-  for (const { facts: named, at, amounts } of groupsOf(
-    await ask({ text, values: values.all }),
-    query.state ?? "exact",
-  ))
-    sums.take(named, amounts, at, query);
-  return sums.totals();
+  for (;;) {
+    const pruned = await prunedSums(ask, s, query);
+    const lines = await ask({ text, values: values.all });
+    // Rows that went in between are in neither, or in both.
+    if ((await sumsOf(ask, s)) !== pruned.of) continue;
+    const sums = createTotals(by, zone);
+    for (const [named, amounts, at] of pruned.sums) sums.take(named, amounts, at, query);
+    for (const { facts: named, at, amounts } of groupsOf(lines, query.state ?? "exact"))
+      sums.take(named, amounts, at, query);
+    return sums.totals();
+  }
+}
+
+/** How many sums stand for rows that are gone. */
+async function sumsOf(ask: Ask, s: string): Promise<number> {
+  const [row] = await ask({ text: `SELECT sums FROM ${s}.base` });
+  return Number(row?.["sums"] ?? 0);
+}
+
+/** What rows came to that are gone, by quarters of an hour: a stretch that begins or ends within one counts it where it begins. */
+async function prunedSums(
+  ask: Ask,
+  s: string,
+  { attempt, upstreamId, state, from = -FAR, to = FAR }: LedgerQuery,
+): Promise<{
+  readonly of: number;
+  readonly sums: readonly (readonly [RowFacts, Amounts, at: number])[];
+}> {
+  const of = await sumsOf(ask, s);
+  if (of === 0 || attempt !== undefined || upstreamId !== undefined || state === "open")
+    return { of, sums: [] };
+  const rows = await ask({
+    text: `SELECT quarter, text FROM ${s}.sums WHERE n <= $1 AND quarter >= $2 AND quarter < $3`,
+    values: [of, Math.ceil(from), Math.ceil(to)],
+  });
+  return {
+    of,
+    sums: rows.flatMap(({ quarter, text }) =>
+      [...textGroups(text!)].map(([facts, amounts]) => [facts, amounts, Number(quarter)] as const),
+    ),
+  };
 }
 
 function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[] {

@@ -1,12 +1,14 @@
 // Reads all that was written, and says what of it cannot be true: each node's chain, the one chain of all, what open calls hold, and the records of
 // keys and accounts.
 import type { Problem } from "tollgate/plugin";
-import { createHash } from "node:crypto";
 import { fromJson, type Taken } from "tollgate/store";
 import { bytes } from "./exact.ts";
-import type { Ask, Row } from "./line.ts";
+import { checkBase, readBase, type Anchor, type PrunedBase } from "./pruned.ts";
 import { kindOf } from "./calls.ts";
-import { hashOf, lineOf } from "./rows.ts";
+import { checkErased, isTakenOut } from "./erased.ts";
+import type { Ask, Row } from "./line.ts";
+import { stretches } from "./links.ts";
+import { hashOf, lineOf, noteLine } from "./rows.ts";
 import { COLUMNS } from "./tables.ts";
 
 /** Batches that are read at once. */
@@ -24,8 +26,13 @@ export async function verifyOf(
   const say = (path: string, message: string) =>
     void (problems.length < MOST && problems.push({ path, message }));
   const nodes = await ask({ text: `SELECT epoch, id, n, head FROM ${s}.node ORDER BY epoch` });
-  for (const node of nodes) await chainOf(ask, s, node, say);
-  await linksOf(ask, s, say);
+  for await (const { path, message } of checkBase(ask, s)) say(path, message);
+  const base = await readBase(ask, s).catch(() => undefined);
+  const anchors = new Map(base?.nodes.map((anchor) => [anchor[0], anchor]));
+  const gone = await checkErased(ask, s, ({ path, message }) => say(path, message));
+  for (const node of nodes)
+    await chainOf(ask, s, node, { since: anchors.get(Number(node["epoch"])), gone }, say);
+  await linksOf(ask, s, base, say);
   await heldOf(ask, s, say);
   await recordsOf(ask, s, say);
   return problems;
@@ -33,10 +40,17 @@ export async function verifyOf(
 
 type Say = (path: string, message: string) => void;
 
-async function chainOf(ask: Ask, s: string, node: Row, say: Say): Promise<void> {
+/** `since`: where it goes on, where its beginning is pruned. `gone`: hashes of what was taken out. */
+async function chainOf(
+  ask: Ask,
+  s: string,
+  node: Row,
+  { since, gone }: { since: Anchor | undefined; gone: ReadonlySet<string> },
+  say: Say,
+): Promise<void> {
   const [epoch, id] = [node["epoch"]!, node["id"]!];
-  let n = 0;
-  let head: Buffer = Buffer.alloc(0);
+  let n = since?.[1] ?? 0;
+  let head: Buffer = Buffer.from(since?.[2] ?? "", "hex");
   for (;;) {
     const [batches, entries, notes] = await Promise.all([
       ask({
@@ -48,10 +62,13 @@ async function chainOf(ask: Ask, s: string, node: Row, say: Say): Promise<void> 
         values: [epoch, n, n + STRIDE],
       }),
       ask({
-        text: `SELECT n, kind, id, text FROM ${s}.note WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n, i`,
+        text: `SELECT n, kind, id, text, salt FROM ${s}.note WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n, i`,
         values: [epoch, n, n + STRIDE],
       }),
     ]);
+    for (const { n: at, salt } of [...entries, ...notes])
+      if (isTakenOut(salt ?? null, gone))
+        say(`/node/${id}/${at}`, "Text is gone from it that nobody has erased.");
     const lines = linesOf(entries, notes);
     for (const batch of batches) {
       if (Number(batch["n"]) !== n + 1) {
@@ -100,32 +117,23 @@ function linesOf(entries: readonly Row[], notes: readonly Row[]): Map<string, Li
     found.entries++;
     found.lines.push(lineOf(COLUMNS.map((name) => row[name] ?? null)));
   }
-  for (const { n, kind, id, text } of notes) at(n!).lines.push(lineOf([kind!, id!, text!]));
+  for (const { n, kind, id, text, salt } of notes)
+    at(n!).lines.push(noteLine(kind!, id!, text!, salt!));
   return of;
 }
 
 /** The one chain of all batches, in the order of their numbers. */
-async function linksOf(ask: Ask, s: string, say: Say): Promise<void> {
+async function linksOf(ask: Ask, s: string, base: PrunedBase | undefined, say: Say): Promise<void> {
   const [chain] = await ask({ text: `SELECT pos, link FROM ${s}.chain` });
-  const rows = await ask({
-    text: `SELECT node, n, hash, entries, pos, link FROM ${s}.batch WHERE pos < $1 OR (pos = $1 AND entries = 0) ORDER BY pos, entries, node, n`,
-    values: [chain!["pos"]!],
-  });
-  // Batches without entries share a number with what follows: each is found by what it links to.
-  let head: Buffer = Buffer.alloc(0);
-  const waiting = new Map<string, Row[]>();
-  for (const row of rows) waiting.set(row["pos"]!, [...(waiting.get(row["pos"]!) ?? []), row]);
-  for (const [pos, group] of waiting) {
-    const left = new Set(group);
-    while (left.size > 0) {
-      const found = [...left].find((row) => linkOf(head, row).equals(bytes(row["link"]!)));
-      if (!found) {
-        say(`/entries/${pos}`, "The chain of all batches does not go on from here.");
-        return;
-      }
-      head = bytes(found["link"]!);
-      left.delete(found);
-    }
+  let head: Buffer = Buffer.from(base?.link ?? "", "hex");
+  const to = Number(chain!["pos"]);
+  for await (const stretch of stretches(ask, s, { from: base?.pos ?? 0, to, head })) {
+    head = stretch.head;
+    if (stretch.broken !== undefined)
+      return say(
+        `/entries/${stretch.broken}`,
+        "The chain of all batches does not go on from here.",
+      );
   }
   const [now] = await ask({ text: `SELECT pos, link FROM ${s}.chain` });
   if (
@@ -134,13 +142,6 @@ async function linksOf(ask: Ask, s: string, say: Say): Promise<void> {
     !bytes(chain!["link"]!).equals(head)
   )
     say("/entries", "The chain of all batches was cut.");
-}
-
-function linkOf(head: Uint8Array, { node, n, hash }: Row): Buffer {
-  const number = Buffer.alloc(12);
-  number.writeInt32BE(Number(node), 0);
-  number.writeBigInt64BE(BigInt(n!), 4);
-  return createHash("sha256").update(head).update(number).update(bytes(hash!)).digest();
 }
 
 /** What meters say that open calls hold, and what those say; as of one moment. */

@@ -4,11 +4,12 @@ import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plug
 import { checkCommand } from "tollgate/store";
 import { beat, join, leave, type Alive } from "./beat.ts";
 import { atOnce, plan, type Mine, type Plan } from "./calls.ts";
+import { labelled } from "./labelled.ts";
 import { presumedOf } from "./dead.ts";
 import { bytes, exactly, type Means, type Writing, type Written } from "./exact.ts";
 import type { Ask, Line } from "./line.ts";
 import { inOrder, judged, linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
-import { noted, type Note } from "./noting.ts";
+import { noted, type Noting } from "./noting.ts";
 import { mend, Ring } from "./ring.ts";
 import { Sight } from "./sight.ts";
 import { fenced, isAway, isKnown } from "./trouble.ts";
@@ -17,7 +18,7 @@ import type { Writer, WriterSettings } from "./writing-door.ts";
 
 /** Rounds of a batch that was full, before it is decided under locks. */
 const ROUNDS = 8;
-/** Keys that another gateway changes are known here as soon. */
+/** Another gateway's changes are known here as soon. */
 const BEAT_MS = 1_000;
 
 export const createWriter = (line: Line, settings: WriterSettings): Writer =>
@@ -35,11 +36,9 @@ class InstanceWriter implements Writer {
   #beat: NodeJS.Timeout | undefined;
   #wrote = 0;
   readonly #ring = new Ring();
-  /** The database knows nothing of this node any more. */
+  /** The database knows nothing of this node any more; and batches that are to be told again. */
   #lost = false;
-  /** Batches that are to be told again. */
   readonly #owed: (readonly StoreCommand[])[] = [];
-  /** The connection at which all is known. */
   #known = 0;
 
   constructor(line: Line, settings: WriterSettings) {
@@ -53,7 +52,12 @@ class InstanceWriter implements Writer {
   ): Promise<{ epoch: number; presumed: number }> {
     return this.#inTurn(() =>
       this.#tried(async (ask) => {
-        this.#sight.hear = hear;
+        this.#sight.hear = (news) => {
+          // An erasure changes keys too: what this node repeats of its open calls may have been taken out of them.
+          if (news.type === "keys" && this.#mine.size > 0)
+            void this.remind().catch(() => undefined);
+          hear(news);
+        };
         const known = this.#me?.instance === instance && (await this.#lives(ask, false, { about }));
         if (!known) await this.#join(ask, instance, about);
         const before = await this.#recall(ask, false);
@@ -82,20 +86,21 @@ class InstanceWriter implements Writer {
     );
   }
 
-  note(note: Note): Promise<void> {
+  note(noting: Noting): Promise<void> {
     return this.#inTurn(() =>
       this.#tried(async (ask) => {
-        const { n, head } = await noted(ask, this.#of.schema, this.#writing(), note);
+        const { n, head } = await noted(ask, this.#of.schema, this.#writing(), noting);
         Object.assign(this.#me!, { n, head });
       }),
     );
   }
 
+  remind = (): Promise<void> =>
+    this.#inTurn(() => this.#tried((ask) => labelled(ask, this.#of.schema, this.#mine)));
+
   ask: Ask = (question) => this.#inTurn(() => this.#tried((ask) => ask(question)));
 
-  now(at: number): number {
-    return this.#of.clock === "command" ? at : this.#sight.now();
-  }
+  now = (at: number): number => (this.#of.clock === "command" ? at : this.#sight.now());
 
   async end(goodbye: boolean): Promise<void> {
     clearInterval(this.#beat);
@@ -122,10 +127,7 @@ class InstanceWriter implements Writer {
     );
   }
 
-  /**
-   * Of each new connection the node's own row is asked. It says whether a batch that was under way has happened, and whether the database was
-   * set back to before what was acknowledged.
-   */
+  /** A new connection is asked for the node's own row: whether a batch that was under way has happened, and whether the database was set back. */
   async #findOut(ask: Ask): Promise<void> {
     const me = this.#writing();
     const [row] = await ask({
@@ -134,8 +136,7 @@ class InstanceWriter implements Writer {
     });
     // It is gone with all else: this node is refused, begins anew, and tells what it has kept then.
     if (!row) return void (this.#lost = true);
-    const before = me.n;
-    const [n, head] = [Number(row["n"]), bytes(row["head"]!)];
+    const [before, n, head] = [me.n, Number(row["n"]), bytes(row["head"]!)];
     const pending = this.#pending;
     this.#pending = undefined;
     Object.assign(this.#me!, { n, head });
@@ -291,7 +292,6 @@ class InstanceWriter implements Writer {
     }
   }
 
-  /** Another gateway's changes are to be known here soon, also where no batch brings the news. */
   #idle(): void {
     if (!this.#me || performance.now() - this.#wrote < BEAT_MS) return;
     const looked = this.#inTurn(async () => this.#me && this.#lives(await this.#line.ask()));

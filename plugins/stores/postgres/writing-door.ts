@@ -1,7 +1,7 @@
 // What the rest of the store asks of the one part that writes.
 import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
 import type { Ask } from "./line.ts";
-import type { Note } from "./noting.ts";
+import type { Noting } from "./noting.ts";
 import type { Gate } from "./plain.ts";
 
 export interface Writer {
@@ -10,8 +10,10 @@ export interface Writer {
     hear: (news: StoreNews) => void,
   ): Promise<{ epoch: number; presumed: number }>;
   apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
-  /** A line in this node's chain, with a statement of its own. */
-  note(note: Note): Promise<void>;
+  /** Lines in this node's chain, with statements of their own. */
+  note(noting: Noting): Promise<void>;
+  /** Reads anew what rows of its open calls say: a label may have been taken out of them. */
+  remind(): Promise<void>;
   /** A statement among the others. */
   ask: Ask;
   /** The database's time, as far as it can be told from here. */

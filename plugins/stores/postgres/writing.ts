@@ -3,7 +3,8 @@ import { fromJson, keyCursor, toJson, type Meter } from "tollgate/store";
 import type { Known } from "./known.ts";
 import type { Ask, Row } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
-import { columnsOf, hashOf, lineOf, type Columns } from "./rows.ts";
+import { columnsOf, hashOf, lineOf, noteLine, type Columns } from "./rows.ts";
+import { newSalt } from "./salts.ts";
 import { COLUMNS } from "./tables.ts";
 
 /** What a batch adds to the chain. */
@@ -11,7 +12,12 @@ export interface Chained {
   readonly n: number;
   readonly head: Buffer;
   readonly columns: readonly Columns[];
-  readonly notes: readonly (readonly [kind: "key" | "account", id: string, text: string])[];
+  readonly notes: readonly (readonly [
+    kind: "key" | "account",
+    id: string,
+    text: string,
+    salt: string,
+  ])[];
 }
 
 /** The batch's link in this node's chain; undefined: it writes nothing that is kept there. */
@@ -21,11 +27,16 @@ export function chained(
 ): Chained | undefined {
   const columns = of.rows.map((row) => columnsOf(row, of.began(row)));
   const notes = [
-    ...[...of.keys.values()].map((key) => ["key", key.digest, toJson(key)] as const),
-    ...[...of.accounts.values()].map((record) => ["account", record.id, toJson(record)] as const),
+    ...[...of.keys.values()].map((key) => ["key", key.digest, toJson(key), newSalt()] as const),
+    ...[...of.accounts.values()].map(
+      (record) => ["account", record.id, toJson(record), newSalt()] as const,
+    ),
   ];
   if (columns.length === 0 && notes.length === 0) return undefined;
-  const lines = [...columns.map(lineOf), ...notes.map(lineOf)];
+  const lines = [
+    ...columns.map(lineOf),
+    ...notes.map(([kind, id, text, salt]) => noteLine(kind, id, text, salt)),
+  ];
   return { n: me.n + 1, head: hashOf(me.head, lines), columns, notes };
 }
 
@@ -51,12 +62,8 @@ export function write(
     if (chain.notes.length > 0) writeNotes(of, chain, epoch, s, say);
   }
   if (chain && chain.columns.length > 0) {
-    const names = COLUMNS.map((name) => `e.${name}${CASTS[name] ?? ""}`).join(", ");
-    say(
-      `INSERT INTO ${s}.entry SELECT $1::int, $2::bigint, e.ord - 1, ${names}
-       FROM unnest(${COLUMNS.map((_, i) => `$${i + 3}::text[]`).join(", ")}) WITH ORDINALITY AS e(${COLUMNS.join(", ")}, ord)`,
-      [epoch, chain.n, ...COLUMNS.map((_, i) => texts(chain.columns.map((row) => row[i]!)))],
-    );
+    const { text, values } = entries(s, epoch, chain.n, chain.columns);
+    say(text, values);
     writeOpen(of, epoch, s, say);
   }
   for (const [attempt, { usage, costNano }] of of.heard)
@@ -72,6 +79,21 @@ export function write(
 }
 
 type Say = (text: string, values: readonly (string | number | Buffer | null)[]) => void;
+
+/** Rows of one batch. */
+export function entries(
+  s: string,
+  epoch: number,
+  n: number,
+  columns: readonly Columns[],
+): { readonly text: string; readonly values: readonly (string | number)[] } {
+  const names = COLUMNS.map((name) => `e.${name}${CASTS[name] ?? ""}`).join(", ");
+  return {
+    text: `INSERT INTO ${s}.entry SELECT $1::int, $2::bigint, e.ord - 1, ${names}
+      FROM unnest(${COLUMNS.map((_, i) => `$${i + 3}::text[]`).join(", ")}) WITH ORDINALITY AS e(${COLUMNS.join(", ")}, ord)`,
+    values: [epoch, n, ...COLUMNS.map((_, i) => texts(columns.map((row) => row[i]!)))],
+  };
+}
 
 const CASTS: { readonly [name: string]: string } = {
   kind: "::smallint",
@@ -99,9 +121,9 @@ function writeOpen({ rows }: Known, epoch: number, s: string, say: Say): void {
 
 function writeNotes(of: Known, { n, notes }: Chained, epoch: number, s: string, say: Say): void {
   say(
-    `INSERT INTO ${s}.note SELECT $1::int, $2::bigint, ord - 1, kind, id, floor(extract(epoch FROM clock_timestamp()) * 1000), text
-     FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS o(kind, id, text, ord)`,
-    [epoch, n, ...([0, 1, 2] as const).map((i) => texts(notes.map((note) => note[i])))],
+    `INSERT INTO ${s}.note SELECT $1::int, $2::bigint, ord - 1, kind, id, floor(extract(epoch FROM clock_timestamp()) * 1000), text, salt
+     FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS o(kind, id, text, salt, ord)`,
+    [epoch, n, ...([0, 1, 2, 3] as const).map((i) => texts(notes.map((note) => note[i])))],
   );
   // One that is new is added, so that of two gateways that make it at once one reads first what the other has written.
   for (const [kind, id, text] of notes)

@@ -25,7 +25,7 @@ import { textOf } from "./terms.ts";
 import { noteText, type Note } from "./note.ts";
 import { createWords, type Words } from "./words.ts";
 import { newSaid, type Said } from "./said.ts";
-import { amount, type ReserveLine, type SettleLine } from "./wire.ts";
+import { amount, newTerms, type ReserveLine, type SettleLine } from "./wire.ts";
 
 /** An open call: what its settle will repeat. */
 export interface StoredCall extends OpenCall {
@@ -55,7 +55,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   /** Attempts are looked up one by one. Else the index tells, when the batch is closed, that one was there before. */
   careful = false;
   readonly #db: DatabaseSync;
-  readonly #instance: string;
+  #instance: string;
   readonly #say: ReturnType<typeof statementsOf>;
   readonly #shelf: Shelf;
   readonly #mention: Mention;
@@ -110,11 +110,15 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     else this.#close(call);
   }
 
-  adjust(row: LedgerRow): boolean {
+  /** A correction that another store has written: its labels are text. */
+  corrected = (row: LedgerRow): boolean =>
+    this.adjust(row, this.#words.said(newTerms(textOf(row))));
+
+  adjust(row: LedgerRow, terms = newSaid(textOf(row))): boolean {
     const { attempt, request, n, usage, costNano, reason, actor } = row;
     if (this.#say.adjustment.run(attempt, nth(row), this.#next()).changes === 0) return false;
     const at = Math.floor(row.at);
-    const said = [attempt, request, n, this.#place(newSaid(textOf(row)))];
+    const said = [attempt, request, n, this.#place(terms)];
     this.#write(at, JSON.stringify(["a", at, ...said, usage, amount(costNano), reason, actor]));
     return true;
   }
@@ -142,13 +146,9 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     this.#put(call, { usage, costNano });
   }
 
-  key(record: KeyRecord): void {
-    this.accounts.key(record);
-  }
+  key = (record: KeyRecord): void => this.accounts.key(record);
 
-  keyOf(digest: string): KeyRecord | undefined {
-    return this.accounts.keyOf(digest);
-  }
+  keyOf = (digest: string): KeyRecord | undefined => this.accounts.keyOf(digest);
 
   price(hash: string, row: Price): void {
     this.#say.price.run(hash, toJson(row));
@@ -158,6 +158,9 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     this.#say.alive.run(Math.floor(at));
   }
 
+  /** The next commits are of this instance: a ledger that is moved here keeps the names. */
+  writes = (instance: string): void => void (this.#instance = instance);
+
   /** What the ledger says of itself, as a row of a commit of its own. */
   note(at: number, note: Note): number {
     const seq = this.#next();
@@ -166,9 +169,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   }
 
   /** Text was taken out of the file: nothing that was said of it before is said again. */
-  forget(): void {
-    this.#words.forget();
-  }
+  forget = (): void => this.#words.forget();
 
   /** Closes the batch: its rows, its meters, and its link in the chain of hashes. */
   seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<StoredCall>): void {
@@ -235,7 +236,6 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     return this.#head.seq + 1 + this.#rows.length;
   }
 
-  /** Its number among the terms of this batch. */
   #place(of: Said): number {
     if (of.listed !== this.#token) {
       of.listed = this.#token;

@@ -1,14 +1,19 @@
 // What takes long and is asked for seldom: it has a thread of its own while it lasts, so that neither commits nor reports wait for it.
 import { DatabaseSync } from "node:sqlite";
 import type { ArchiveRequest, Erasure, PrunePlan } from "tollgate/plugin";
+import type { MovedRest, MovedRows } from "tollgate/plugin";
 import { archive, readArchive } from "./archive.ts";
 import { backup, restore } from "./copy.ts";
 import { type FoundWords, wordsOf } from "./erasing.ts";
+import { Arriving } from "./arriving.ts";
 import { fold, type Folded, planOf } from "./fold.ts";
+import { Leaving } from "./leaving.ts";
 import { type FoundLeftovers, leftoversOf, type LeftoversAfter } from "./leftovers.ts";
 
 export class Keeper {
   readonly #file: string;
+  #leaving: Leaving | undefined;
+  #arriving: Arriving | undefined;
 
   constructor({ file }: { file: string }) {
     this.#file = file;
@@ -61,5 +66,37 @@ export class Keeper {
     }
   }
 
-  close(): void {}
+  leave(): void {
+    this.#leaving = new Leaving(this.#file);
+  }
+
+  leavingRows(after: number): MovedRows {
+    return this.#leaving!.rows(after);
+  }
+
+  quiet(): void {
+    this.#leaving!.quiet();
+  }
+
+  rest(): MovedRest {
+    return this.#leaving!.rest();
+  }
+
+  /** The place behind which rows are missing. */
+  arrive(): number {
+    return (this.#arriving = new Arriving(this.#file)).after;
+  }
+
+  takeRows(rows: MovedRows): void {
+    this.#arriving!.take(rows);
+  }
+
+  finish(rest: MovedRest) {
+    return this.#arriving!.finish(rest);
+  }
+
+  close(): void {
+    this.#leaving?.end();
+    this.#arriving?.end();
+  }
 }

@@ -8,6 +8,8 @@ export interface Note {
   readonly erased?: { readonly count: number; readonly sum: string };
   /** What an operator did, or how that ended. */
   readonly audit?: AuditEntry | AuditEnd;
+  /** All entries before it came from another store, whose newest hash was this; `sums` is a hash of what they come to. */
+  readonly moved?: { readonly head: string | null; readonly sums: string };
   /** Rows up to `last` are gone; what stands for them has these hashes. */
   readonly pruned?: { readonly last: number; readonly base: string; readonly sums: string };
 }

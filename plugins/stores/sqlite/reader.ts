@@ -30,6 +30,7 @@ import { Audit } from "./audit.ts";
 import { PRUNED, prunedIn, readBase } from "./standing.ts";
 import { Batches, PAUSE } from "./batches.ts";
 import { headOf, links, type Head } from "./chain.ts";
+import { noteOf } from "./note.ts";
 import { checkKeys } from "./keyring.ts";
 import { KnownFacts } from "./known-facts.ts";
 import { prunedSums } from "./pruned.ts";
@@ -180,7 +181,11 @@ export class Reader {
   holds(hash: string): boolean {
     const base = readBase(this.#db);
     const link = this.#db.prepare("SELECT 1 FROM segment WHERE hash = ? AND id > ?");
-    return base?.hash === hash || link.get(hash, base?.segment ?? 0) !== undefined;
+    return (
+      base?.hash === hash ||
+      link.get(hash, base?.segment ?? 0) !== undefined ||
+      movedFrom(this.#db) === hash
+    );
   }
 
   head(): Head {
@@ -218,6 +223,16 @@ export class Reader {
   #isOver(row: LedgerRow, seq: number): boolean {
     return row.kind === "reserve" && this.#done.get(seq) !== undefined;
   }
+}
+
+/** The newest hash of the store that the ledger was moved from. */
+function movedFrom(db: DatabaseSync): string | undefined {
+  const row = db
+    .prepare(
+      'SELECT rows FROM batch WHERE rows LIKE \'[["n",%,{"moved":%\' ORDER BY first DESC LIMIT 1',
+    )
+    .get();
+  return (row && noteOf(String(row["rows"]))?.note.moved?.head) ?? undefined;
 }
 
 /** Adds a commit, of some quarters of an hour if they are said, and says how many rows it has. */

@@ -45,7 +45,8 @@ export class Session {
   readonly #say: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
   #dropped: readonly string[] = [];
 
-  constructor({ file, durability }: Settings, owner: string) {
+  /** `recovers`: what others have left open is presumed. */
+  constructor({ file, durability }: Settings, owner: string, recovers = true) {
     this.#owner = owner;
     this.#relaxed = durability === "relaxed";
     // Before SQLite makes it, so that no other user may read it.
@@ -70,7 +71,7 @@ export class Session {
         release: db.prepare("RELEASE batch"),
       };
       this.lookups = createLookups(db);
-      this.opened = this.#transaction(() => this.#recover());
+      this.opened = this.#transaction(() => this.#recover(recovers));
     } catch (error) {
       db.close();
       throw explain(error, file);
@@ -110,7 +111,8 @@ export class Session {
     this.#transaction(() => this.#book.told(crossings));
   }
 
-  #recover(): Opened {
+  #recover(recovers: boolean): Opened {
+    if (!recovers) return { epoch: 0, presumed: 0 };
     for (const meter of leftMeters(this.db)) this.#book.load(meter);
     const found = [...this.#journal.open()];
     for (const { call } of found) this.#book.restore(call);

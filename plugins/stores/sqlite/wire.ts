@@ -102,7 +102,7 @@ export interface Terms {
   /** As the file was told of it last. */
   said: Said | undefined;
 }
-const newTerms = (text: string): Terms => ({
+export const newTerms = (text: string): Terms => ({
   text,
   key: (JSON.parse(text) as Listed)[0],
   said: undefined,

@@ -39,7 +39,7 @@ export function keepingCommands(of: BackupRequest, forget: () => Promise<void>) 
     },
     "ledger.prune": (input) => pruned(of, input),
     erase: async (input) => {
-      const erase = store.keeping?.erase ?? cannot(use, "erases");
+      const erase = store.keeping?.erase ?? cannot(use, "erases", store.keeping?.instead?.erase);
       const { values } = await erase(erasureOf(input));
       await forget();
       return { texts: values.length, values };

@@ -35,7 +35,8 @@ export interface BackupMade {
 /** `file`: absolute, and not there yet. */
 export async function makeBackup(of: BackupRequest, file: string): Promise<BackupMade> {
   const began = performance.now();
-  const copied = of.store.keeping?.backup ?? cannot(of.use, "copies itself");
+  const { keeping } = of.store;
+  const copied = keeping?.backup ?? cannot(of.use, "copies itself", keeping?.instead?.backup);
   if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
   const copy = join(of.stateDir, `backup-${randomBytes(6).toString("hex")}.tmp`);
   const half = `${file}.half`;

@@ -1,7 +1,11 @@
 import { fail } from "../../model/error.ts";
 
 /** What a store does without is said by the command that asks for it. */
-export const cannot = (use: string, what: string): never =>
-  fail("conflict", `The store "${use}" is none that ${what}. Use what its database has for that.`, {
+export const cannot = (
+  use: string,
+  what: string,
+  instead = "Use what its database has for that.",
+): never =>
+  fail("conflict", `The store "${use}" is none that ${what}. ${instead}`, {
     code: "store_cannot",
   });

@@ -45,7 +45,9 @@ export async function restoreBackup(
   try {
     const folder = join(stateDir, `restore-${randomBytes(6).toString("hex")}`);
     const manifest = await unpacked(of.backup, folder);
-    const restore = store.keeping?.restore ?? cannot(config.store.use, "takes a copy back");
+    const { keeping } = store;
+    const restore =
+      keeping?.restore ?? cannot(config.store.use, "takes a copy back", keeping?.instead?.restore);
     if (manifest.store !== config.store.use)
       fail(
         "conflict",

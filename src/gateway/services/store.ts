@@ -123,6 +123,7 @@ function behindFence(store: Store & Commands, open: () => Promise<void>): Store 
     instances: store.instances && (() => store.instances!()),
     crossings: store.crossings,
     keeping: store.keeping,
+    moving: store.moving,
   } as Store & Commands;
 }
 

@@ -1,0 +1,88 @@
+// What was taken out, as the database has it: which hashes stand for nothing any more, and how rows, sums of days and notes lose their text.
+import { hash } from "node:crypto";
+import type { Problem } from "tollgate/plugin";
+import type { Ask } from "./line.ts";
+import { isGone } from "./salts.ts";
+import { GROUPED } from "./summing.ts";
+
+/** `s`: the schema. */
+export const erasingIn = (s: string): string => `
+CREATE TABLE ${s}.erased (hash text PRIMARY KEY, by text NOT NULL);
+CREATE INDEX erased_by ON ${s}.erased (by);
+
+-- Rows of one key and one saying, and the sums of their days.
+CREATE FUNCTION ${s}.erase_1(p_key text, p_labels text, p_now text, p_salts text[], p_gone text[])
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $erase$
+#variable_conflict use_column
+BEGIN
+  PERFORM 1 FROM ${s}.summed FOR UPDATE;
+  PERFORM set_config('tollgate.keeping', 'on', true);
+  UPDATE ${s}.entry e SET labels = p_now, salt = x.gone FROM unnest(p_salts, p_gone) AS x(salt, gone)
+    WHERE e.key = p_key AND e.labels = p_labels AND e.salt = x.salt;
+  WITH was AS (DELETE FROM ${s}.day WHERE key = p_key AND labels = p_labels RETURNING *),
+  now AS MATERIALIZED (SELECT w.*, sha256(convert_to(json_build_array(${GROUPED.split(", ")
+    .map((name) => (name === "labels" ? "p_now" : `w.${name}`))
+    .join(", ")})::text, 'UTF8')) AS fresh FROM was w),
+  put AS (
+    INSERT INTO ${s}.day AS d (day, grp, ${GROUPED}, rows, calls, unpriced, estimated, nano)
+      SELECT n.day, n.fresh, ${GROUPED.split(", ")
+        .map((name) => (name === "labels" ? "p_now" : `n.${name}`))
+        .join(", ")}, n.rows, n.calls, n.unpriced, n.estimated, n.nano FROM now n
+      ON CONFLICT (day, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,
+        unpriced = d.unpriced + excluded.unpriced, estimated = d.estimated + excluded.estimated, nano = d.nano + excluded.nano),
+  units AS (DELETE FROM ${s}.day_unit u USING now n WHERE u.day = n.day AND u.grp = n.grp RETURNING u.day, n.fresh, u.unit, u.whole, u.parts)
+  INSERT INTO ${s}.day_unit AS d (day, grp, unit, whole, parts) SELECT u.day, u.fresh, u.unit, u.whole, u.parts FROM units u
+    ON CONFLICT (day, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts;
+  PERFORM set_config('tollgate.keeping', 'off', true);
+END $erase$;
+
+CREATE FUNCTION ${s}.erase_notes_1(p_node int[], p_n bigint[], p_i int[], p_gone text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $notes$
+BEGIN
+  PERFORM set_config('tollgate.keeping', 'on', true);
+  UPDATE ${s}.note o SET text = '', salt = x.gone FROM unnest(p_node, p_n, p_i, p_gone) AS x(node, n, i, gone)
+    WHERE o.node = x.node AND o.n = x.n AND o.i = x.i;
+  PERFORM set_config('tollgate.keeping', 'off', true);
+END $notes$;
+`;
+
+/** What the chain is told of it. */
+export interface ErasedNote {
+  readonly count: number;
+  readonly sum: string;
+}
+
+/** The same for the same hashes, in whatever order they are said. */
+export const sumOf = (hashes: readonly string[]): string =>
+  hash("sha256", [...hashes].sort().join("\n"));
+
+/** Whether what is gone is what the chain says is gone. Gives all of it. */
+export async function checkErased(
+  ask: Ask,
+  s: string,
+  say: (problem: Problem) => void,
+): Promise<ReadonlySet<string>> {
+  const rows = await ask({ text: `SELECT hash, by FROM ${s}.erased` });
+  const by = new Map<string, string[]>();
+  for (const row of rows) by.set(row["by"]!, [...(by.get(row["by"]!) ?? []), row["hash"]!]);
+  for (const { id, text } of await ask({
+    text: `SELECT id, text FROM ${s}.note WHERE kind = 'erased'`,
+  })) {
+    const { count, sum } = JSON.parse(text!) as ErasedNote;
+    const found = by.get(id!) ?? [];
+    by.delete(id!);
+    if (found.length !== count || sumOf(found) !== sum)
+      say({ path: `/erased/${id}`, message: "What was taken out is not what was written of it." });
+  }
+  for (const id of by.keys())
+    say({ path: `/erased/${id}`, message: "Nothing was written of this erasure." });
+  return new Set(rows.map((row) => row["hash"]!));
+}
+
+/** Of a row's or a note's salts, whether one stands for text that no operator has erased. */
+export function isTakenOut(salt: string | null, gone: ReadonlySet<string>): boolean {
+  if (salt === null || !salt.includes("=")) return false;
+  const all = salt.startsWith("{")
+    ? Object.values(JSON.parse(salt) as Readonly<Record<string, string>>)
+    : [salt];
+  return all.some((its) => isGone(its) && !gone.has(its.slice(1)));
+}

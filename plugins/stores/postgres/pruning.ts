@@ -1,0 +1,94 @@
+// Rows go, in one transaction of the database: sums stand in their place, those of days give back what they had of them, and a note in the
+// chain says so. No batch waits for it: what it touches is over.
+import { DAYS, SUMS } from "./summing.ts";
+
+/** Reserves of calls that rows from `p_to` on speak of: of those from `p_from` on, and of those that stayed before. */
+const carried = (s: string): string => `
+CREATE FUNCTION ${s}.carried_1(p_from bigint, p_to bigint) RETURNS TABLE (node int, n bigint, i int)
+LANGUAGE sql STABLE SECURITY DEFINER AS $carried$
+  SELECT e.node, e.n, e.i FROM (
+      SELECT e.* FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n
+        WHERE b.pos >= p_from AND b.pos < p_to AND e.kind = 0
+      UNION ALL
+      SELECT e.* FROM ${s}.base o, json_array_elements(o.text::json -> 'carried') k
+        JOIN ${s}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int) e
+    WHERE EXISTS (SELECT 1 FROM ${s}.entry l LEFT JOIN ${s}.batch b ON b.node = l.node AND b.n = l.n
+      WHERE l.attempt = e.attempt AND l.began = e.began AND l.kind <> 0 AND (b.pos IS NULL OR b.pos >= p_to))
+    ORDER BY 1, 2, 3
+$carried$;
+`;
+
+/** `s`: the schema. */
+export const pruning = (s: string): string => `${carried(s)}
+CREATE FUNCTION ${s}.prune_1(p_node int, p_n bigint, p_hash bytea, p_note text, p_salt text,
+  p_from bigint, p_to bigint, p_sums bigint, p_base text, p_carried text,
+  s_n bigint[], s_quarter bigint[], s_text text[], s_hash text[])
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $prune$
+DECLARE mark bigint; was bigint; kept text;
+BEGIN
+  -- Nobody adds to sums of days meanwhile, and nobody prunes beside it.
+  SELECT upto INTO mark FROM ${s}.summed FOR UPDATE;
+  SELECT pos INTO was FROM ${s}.base FOR UPDATE;
+  IF mark < p_to OR coalesce(was, 1) <> p_from THEN RETURN 'again'; END IF;
+  IF EXISTS (SELECT 1 FROM ${s}.open o JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
+      JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos < p_to) THEN RETURN 'again'; END IF;
+  SELECT coalesce(string_agg(c.node || '/' || c.n || '/' || c.i, ' ' ORDER BY c.node, c.n, c.i), '') INTO kept
+    FROM ${s}.carried_1(p_from, p_to) c;
+  IF kept <> p_carried THEN RETURN 'again'; END IF;
+  PERFORM set_config('tollgate.keeping', 'on', true);
+  WITH gone AS MATERIALIZED (
+    SELECT ${DAYS} FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n
+      WHERE b.pos >= p_from AND b.pos < p_to AND e.kind <> 0),
+  less AS (
+    SELECT e.day, e.grp, count(*) AS rows, ${SUMS.calls} AS calls, ${SUMS.unpriced} AS unpriced, ${SUMS.estimated} AS estimated, ${SUMS.nano} AS nano
+      FROM gone e GROUP BY 1, 2),
+  days AS (
+    UPDATE ${s}.day d SET rows = d.rows - l.rows, calls = d.calls - l.calls, unpriced = d.unpriced - l.unpriced,
+        estimated = d.estimated - l.estimated, nano = d.nano - l.nano
+      FROM less l WHERE d.day = l.day AND d.grp = l.grp)
+  UPDATE ${s}.day_unit d SET whole = d.whole - x.whole, parts = d.parts - x.parts
+    FROM (SELECT e.day, e.grp, u.key AS unit, ${SUMS.whole} AS whole, ${SUMS.parts} AS parts
+      FROM gone e, json_each_text(e.usage::json) u WHERE e.kind <> 2 GROUP BY 1, 2, 3) x
+    WHERE d.day = x.day AND d.grp = x.grp AND d.unit = x.unit;
+  DELETE FROM ${s}.day_unit u USING ${s}.day d WHERE d.rows = 0 AND u.day = d.day AND u.grp = d.grp;
+  DELETE FROM ${s}.day WHERE rows = 0;
+  DELETE FROM ${s}.entry e USING ${s}.batch b
+    WHERE b.pos >= p_from AND b.pos < p_to AND e.node = b.node AND e.n = b.n
+      AND (e.kind <> 0 OR strpos(' ' || kept || ' ', ' ' || e.node || '/' || e.n || '/' || e.i || ' ') = 0);
+  DELETE FROM ${s}.entry e USING ${s}.base o, json_array_elements(o.text::json -> 'carried') k
+    WHERE e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int
+      AND strpos(' ' || kept || ' ', ' ' || e.node || '/' || e.n || '/' || e.i || ' ') = 0;
+  DELETE FROM ${s}.batch WHERE pos >= p_from AND pos < p_to;
+  INSERT INTO ${s}.sums SELECT * FROM unnest(s_n, s_quarter, s_text, s_hash);
+  INSERT INTO ${s}.base (pos, sums, text) VALUES (p_to, p_sums, p_base)
+    ON CONFLICT (one) DO UPDATE SET pos = excluded.pos, sums = excluded.sums, text = excluded.text;
+  UPDATE ${s}.node SET n = p_n, head = p_hash WHERE epoch = p_node AND n = p_n - 1;
+  IF NOT FOUND THEN RAISE EXCEPTION 'not the next of its node' USING ERRCODE = 'TG002'; END IF;
+  INSERT INTO ${s}.note VALUES (p_node, p_n, 0, 'pruned', p_to::text, floor(extract(epoch FROM clock_timestamp()) * 1000), p_note, p_salt);
+  INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, 0);
+  PERFORM set_config('tollgate.keeping', 'off', true);
+  RETURN 'done';
+END $prune$;
+
+-- Months of which nothing is left: their files go at once. A month that somebody uses at this moment is for the next time.
+CREATE FUNCTION ${s}.shrink_1() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $shrink$
+DECLARE part record; empty boolean; many int := 0;
+BEGIN
+  PERFORM set_config('lock_timeout', '200', true);
+  FOR part IN SELECT c.oid::regclass AS name FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
+      WHERE h.inhparent IN ('${s}.entry'::regclass, '${s}.batch'::regclass)
+        AND c.relname ~ '_\\d{4}_\\d{2}$' AND right(c.relname, 7) < to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY_MM') LOOP
+    BEGIN
+      EXECUTE format('SELECT NOT EXISTS (SELECT 1 FROM %s)', part.name) INTO empty;
+      CONTINUE WHEN NOT empty;
+      EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', part.name);
+      EXECUTE format('SELECT NOT EXISTS (SELECT 1 FROM %s)', part.name) INTO empty;
+      CONTINUE WHEN NOT empty;
+      EXECUTE format('DROP TABLE %s', part.name);
+      many := many + 1;
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
+  END LOOP;
+  RETURN many;
+END $shrink$;
+`;

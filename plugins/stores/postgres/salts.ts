@@ -1,0 +1,77 @@
+// What rows say of people stands in the chain as hashes with a salt each. So an archive may leave a label out, and a label may be taken out for
+// good, and all else is proved still; and what is gone cannot be guessed from its hash.
+import { createHmac, hash, randomBytes } from "node:crypto";
+
+/** Labels that are remembered with their salts, at a time. */
+const MOST = 10_000;
+
+/** Of this process alone: the same label of the same key gets the same salt for as long as it lives. */
+let secret = randomBytes(32);
+const known = new Map<string, string>();
+
+/** What was taken out is said with other salts from now on. */
+export function renewSalts(): void {
+  secret = randomBytes(32);
+  known.clear();
+}
+
+/** Of labels as their column has them: a salt each, by name. */
+export function saltsOf(key: string, labels: string): string {
+  const id = `${key}\0${labels}`;
+  let salts = known.get(id);
+  if (salts === undefined) {
+    if (known.size >= MOST) known.clear();
+    const said = Object.entries(JSON.parse(labels) as Labels).map(([name, text]) => [
+      name,
+      createHmac("sha256", secret)
+        .update(JSON.stringify([key, name, text]))
+        .digest("base64url")
+        .slice(0, 22),
+    ]);
+    known.set(id, (salts = JSON.stringify(Object.fromEntries(said))));
+  }
+  return salts;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Of an erased label its column has the hash in the salt's place, behind this. */
+const GONE = "=";
+
+/** What the chain has of one label. */
+export const hashOfLabel = (salt: string, name: string, text: string): string =>
+  salt.startsWith(GONE)
+    ? salt.slice(GONE.length)
+    : hash("sha256", JSON.stringify([salt, name, text]), "base64url");
+
+/** A salt whose label is taken out. */
+export const goneOf = (hashed: string): string => GONE + hashed;
+
+/** Whether a label's text has been taken out. */
+export const isGone = (salt: string): boolean => salt.startsWith(GONE);
+
+const proved = new Map<string, string>();
+
+/** Labels as the chain has them. Without salts they are these already. */
+export function provedLabels(labels: string | null, salts: string | null): string | null {
+  if (labels === null || salts === null) return labels;
+  const id = `${salts}\0${labels}`;
+  let text = proved.get(id);
+  if (text === undefined) {
+    if (proved.size >= MOST) proved.clear();
+    const of = JSON.parse(salts) as Labels;
+    const said = Object.entries(JSON.parse(labels) as Labels);
+    text = JSON.stringify(
+      said.map(([name, its]) => [name, hashOfLabel(of[name] ?? "", name, its)]),
+    );
+    proved.set(id, text);
+  }
+  return text;
+}
+
+/** A note's salt, of its own. */
+export const newSalt = (): string => randomBytes(16).toString("base64url");
+
+/** What the chain has of a note's text. */
+export const provedNote = (salt: string, text: string): string =>
+  isGone(salt) ? salt.slice(GONE.length) : hash("sha256", `${salt}\n${text}`, "base64url");

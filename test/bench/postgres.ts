@@ -1,0 +1,67 @@
+// The ledger in PostgreSQL beside the one in a file: what a request costs the gateway and its database, in one run. The server is Debian's, with its
+// own settings for what a commit waits for.
+import { hasPostgres, postgresStore, psql, startPostgres, type Postgres } from "../kit/postgres.ts";
+import type { Lane } from "./lanes.ts";
+import { measure, sample, type Result, type Side } from "./rounds.ts";
+import { answered, direct, tollgate, type GateOptions } from "./targets.ts";
+
+/** As it would be in use: a commit is on the disk. */
+const SETTINGS = ["fsync=on", "shared_buffers=256MB", "max_wal_size=4GB"];
+
+/** Options of a gateway on a database of its own; `fill` gets them first. */
+export async function postgresGate(
+  postgres: Postgres,
+  fill: (of: GateOptions & { url: string }) => Promise<void> = async () => {},
+): Promise<GateOptions> {
+  const url = await postgres.database();
+  const of = { store: postgresStore(url), database: postgres.pid, name: "tollgate postgres", url };
+  await fill(of);
+  return of;
+}
+
+export async function besidePostgres(
+  side: Side,
+  lane: Lane,
+  { rounds, warmMs }: { readonly rounds: number; readonly warmMs: number },
+): Promise<Result[]> {
+  if (!hasPostgres()) return [];
+  await using postgres = await startPostgres({ settings: SETTINGS });
+  const { port } = side.mock;
+  const gates = [
+    await tollgate(port, { name: "tollgate sqlite" }),
+    await tollgate(port, await postgresGate(postgres)),
+  ];
+  try {
+    for (const gate of gates) await sample(side, { ...lane, ms: warmMs }, gate);
+    const targets = lane.direct ? [direct(side.mock), ...gates] : gates;
+    return await measure(side, lane, targets, rounds);
+  } finally {
+    for (const gate of gates) await gate.stop();
+  }
+}
+
+/** Twins of the rows of one call, of a node of their own, a thousand a batch. */
+export async function addRowsTo(
+  mock: number,
+  of: GateOptions & { url: string },
+  many: number,
+): Promise<void> {
+  const first = await tollgate(mock, of);
+  await answered(first);
+  await first.stop();
+  const columns =
+    "began, at, key, account, provider, model, credential, frontend, state, outcome, price, labels, cost, hold, up, usage, rest, salt";
+  await psql(
+    of.url,
+    `INSERT INTO tollgate.node (id, state, alive, lease, n) VALUES ('twins', 'left', '-infinity', '0', ${Math.ceil(many / 1_000)});
+     INSERT INTO tollgate.entry SELECT w.epoch, 1 + s.i / 500, (s.i % 500) * 2 + e.kind, e.kind, 'bench-' || s.i, e.nth, ${columns
+       .split(", ")
+       .map((name) => `e.${name}`)
+       .join(", ")}
+       FROM generate_series(0, ${Math.floor(many / 2) - 1}) s(i),
+         (SELECT * FROM tollgate.entry WHERE attempt = (SELECT min(attempt) FROM tollgate.entry)) e, (SELECT epoch FROM tollgate.node WHERE id = 'twins') w;
+     INSERT INTO tollgate.batch (node, n, at, hash, entries)
+       SELECT node, n, clock_timestamp(), sha256(n::text::bytea), count(*) FROM tollgate.entry WHERE node = (SELECT epoch FROM tollgate.node WHERE id = 'twins') GROUP BY 1, 2;
+     ANALYZE`,
+  );
+}

@@ -1,0 +1,153 @@
+// The way to a PostgreSQL that takes encrypted connections alone: the server proves its name by a certificate of an authority that the operator names, and
+// nothing less is offered. Migrations, the gateway and reports each come as a role of their own.
+import { chownSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { authority } from "../../rig/faults/certificates.ts";
+import { settings } from "./made-postgres.ts";
+
+const NOBODY = 65_534;
+const ours = authority("Ours");
+const strange = authority("Strange");
+const server = ours.issue({ name: "localhost" });
+/** Behind each address stands what the operator's files say. */
+const FILES: Readonly<Record<string, string>> = { ours: ours.root, strange: strange.root };
+
+describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
+  let postgres: Postgres;
+  let plain: string;
+  let safe: string;
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    const data = join(postgres.dir, "data");
+    const put = async (name: string, text: string) => {
+      const file = join(data, name);
+      await writeFile(file, text, { mode: 0o600 });
+      if (process.getuid?.() === 0) chownSync(file, NOBODY, NOBODY);
+    };
+    plain = await postgres.database();
+    await postgres.sql(
+      plain,
+      `CREATE ROLE owns LOGIN PASSWORD 'o'; CREATE ROLE runs LOGIN PASSWORD 'r'; CREATE ROLE reads LOGIN PASSWORD 'd';
+       GRANT CREATE ON DATABASE ${new URL(plain).pathname.slice(1)} TO owns`,
+    );
+    await put("server.crt", server.cert);
+    await put("server.key", server.key);
+    await put(
+      "pg_hba.conf",
+      "local all tollgate trust\nhost all tollgate 127.0.0.1/32 trust\nhostssl all all all scram-sha-256\nhostnossl all all all reject\n",
+    );
+    await postgres.sql(plain, "ALTER SYSTEM SET ssl = on");
+    await postgres.sql(plain, "SELECT pg_reload_conf()");
+    const at = new URL(plain);
+    at.hostname = "localhost";
+    safe = at.href;
+  });
+  afterAll(() => postgres?.[Symbol.asyncDispose]());
+
+  const as = (user: string, password: string, url = safe): string => {
+    const at = new URL(url);
+    [at.username, at.password] = [user, password];
+    return at.href;
+  };
+  const store = (
+    { ca, url }: { readonly ca?: string | undefined; readonly url?: string },
+    tls: "verify-full" | "off" = "verify-full",
+  ): PostgresStore => {
+    const address = (user: string, password: string) => ({
+      url: as(user, password, url),
+      tls,
+      ca,
+      pooled: false,
+      read: async (path: string) => Buffer.from(FILES[path] ?? (await readFile(path))),
+    });
+    return postgresStore(
+      settings(safe, {
+        address: address("runs", "r"),
+        owner: address("owns", "o"),
+        reports: address("reads", "d"),
+        roles: { run: "runs", read: "reads" },
+      }),
+    );
+  };
+  /** What keeps it from being reached. */
+  const why = async (of: PostgresStore): Promise<string> => {
+    try {
+      return String(await of.commands!["status"]!.run({}));
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      await of.close();
+    }
+  };
+
+  it("migrates, runs and reports, each as its own role, and each connection is encrypted", async () => {
+    const of = store({ ca: "ours" });
+    await of.open({ instance: "one" });
+    await of.apply([reserve("a"), reserve("b")]);
+    await of.apply([
+      settle("a"),
+      { do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } },
+    ]);
+    expect((await of.totals({ by: ["key"] }))[0]?.calls).toBe(1);
+    const found = await postgres.sql(
+      plain,
+      "SELECT DISTINCT a.usename, s.ssl FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid) WHERE a.application_name = 'tollgate' ORDER BY 1",
+    );
+    expect(found).toBe("reads|t\nruns|t");
+    expect(await of.verify!()).toEqual([]);
+    await of.close();
+    const owner = await postgres.sql(
+      plain,
+      "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'tollgate'",
+    );
+    expect(owner).toBe("owns");
+  });
+
+  it("refuses a server whose certificate another authority has signed, or none that it knows, in words", async () => {
+    expect(await why(store({ ca: "strange" }))).toMatch(
+      /cannot be reached: .*(certificate|unable to)/i,
+    );
+    expect(await why(store({}))).toMatch(/cannot be reached: .*(certificate|unable to)/i);
+  });
+
+  it("refuses a server that has another name than it is called by", async () => {
+    const at = new URL(safe);
+    at.hostname = "127.0.0.1";
+    expect(await why(store({ ca: "ours", url: at.href }))).toMatch(
+      /cannot be reached: .*does not match/i,
+    );
+  });
+
+  it("is told so where the server takes no plain connection", async () => {
+    expect(await why(store({}, "off"))).toMatch(/pg_hba\.conf rejects|no encryption/i);
+  });
+
+  it("says which password is wrong, and none of its letters", async () => {
+    const of = postgresStore(
+      settings(as("runs", "wrong-canary"), {
+        address: {
+          url: as("runs", "wrong-canary"),
+          tls: "verify-full",
+          ca: "ours",
+          pooled: false,
+          read: async () => Buffer.from(ours.root),
+        },
+        owner: {
+          url: as("runs", "wrong-canary"),
+          tls: "verify-full",
+          ca: "ours",
+          pooled: false,
+          read: async () => Buffer.from(ours.root),
+        },
+      }),
+    );
+    const said = await why(of);
+    expect(said).toMatch(/password authentication failed/);
+    expect(said).not.toContain("canary");
+  });
+});
