@@ -65,6 +65,7 @@ const NAMES = {
   limits: ["limits"],
   budget: ["max_budget", "budget"],
   span: ["budget_duration"],
+  spent: ["spend", "spent"],
   requests: ["rpm_limit", "rpm"],
   tokens: ["tpm_limit", "tpm"],
   concurrent: ["max_parallel_requests", "concurrent"],
@@ -97,6 +98,7 @@ function keyOf(
     expires: momentOf(said("expires"), where),
     labels: objectOf(said("labels")),
     limits: [...limitsOf(said, where, of.remarks)],
+    spent: spentOf(said("spent"), where),
     revoked: said("ended") === true || said("ended") === "true" || undefined,
   };
   return Object.fromEntries(
@@ -203,11 +205,17 @@ function* limitsOf(
   }
 }
 
+/** Of the window that is now, as exports say it: it is set back when a budget begins anew. */
+function spentOf(said: Json | undefined, where: string): number | undefined {
+  const spent = said === undefined ? 0 : Number(nano(said, where));
+  return spent > 0 ? spent : undefined;
+}
+
 function nano(said: Json, where: string): bigint {
   try {
     return parseDecimal(String(said), 9);
   } catch {
-    return fail("invalid", `${where} has the budget "${String(said)}", which is no amount.`, {
+    return fail("invalid", `${where} says "${String(said)}", which is no amount.`, {
       code: "usage",
     });
   }

@@ -65,6 +65,7 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
     write: async (key) => void (await store.apply([{ do: "key", ...at(), key }])),
     writeAccount: async (account) =>
       void (await store.apply([{ do: "account", ...at(), account }])),
+    writeOpening: async (opening) => void (await store.apply(opening)),
   };
   const commands: ControlCommandsOf = {
     ...ledgerCommands(

@@ -58,6 +58,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
         { unit: "requests", max: 60, per: "minute" },
         { unit: "concurrent", max: 4, per: "open" },
       ],
+      spent: 3_200_000_000,
     },
     {
       digest: HASH,
@@ -68,7 +69,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
   ]);
   expect(remarks).toEqual([
     expect.stringMatching(/key 2: a budget for 45d is counted here by the month/),
-    "Not read: spend, team_id.",
+    "Not read: team_id.",
   ]);
 });
 

@@ -59,7 +59,10 @@ function free(wanted: string, draft: Draft): string {
 function spent(of: Said): void {
   const spend = of.get("spend");
   if ((spend.number() ?? 0) > 0)
-    spend.find("approximate", "what was spent so far is not carried over: the budget begins anew");
+    spend.find(
+      "approximate",
+      "what its keys have spent is carried over with them (--keys); this sum is not read by itself",
+    );
   for (const key of [
     "created_at",
     "updated_at",
@@ -80,7 +83,7 @@ export async function keysOf(
 ): Promise<{ keys: readonly ImportedKey[]; remarks: readonly string[] }> {
   const { keys, remarks, records } = await importedKeys(file, undefined);
   return {
-    remarks: remarks.map((remark) => remark.replace(/\b(team_id|spend), /g, "")),
+    remarks: remarks.map((remark) => remark.replace(/\bteam_id, /g, "")),
     keys: keys.map((key, i) => {
       const account = accounts.get(String(records[i]?.["team_id"] ?? ""));
       const models = (key["models"] as readonly string[] | undefined)?.filter(

@@ -48,7 +48,7 @@ export const ADMIN_COMMANDS = {
     changes: { target: "id" },
   },
   "audit.list": {
-    summary: "list what was changed, and by whose command, the newest first",
+    summary: "list what was changed, and by whose command, newest first",
     input: {
       type: "object",
       additionalProperties: false,

@@ -131,6 +131,7 @@ const shelfOf = (
   ...readsOf(store, wallClock),
   write: (record) => ledger.key(record).then(() => changes.forget()),
   writeAccount: (record) => ledger.account(record).then(() => changes.account(record)),
+  writeOpening: ([reserve, settle]) => ledger.reserve(reserve).then(() => ledger.settle(settle)),
   changed: (what, id) => {
     const at = wallClock();
     if (what.type === "key") observing.told({ ...what, at, key: id });

@@ -18,6 +18,7 @@ import {
   warnings,
 } from "./grants.ts";
 import { answering } from "./input.ts";
+import { openingOf } from "./opening.ts";
 import type { Shelf } from "./shelf.ts";
 import type { InputOf } from "./table.ts";
 
@@ -93,7 +94,7 @@ class KeyDesk {
     const tree = await this.#tree();
     const made = keys
       .filter(({ digest }) => !there.has(digest) && there.add(digest))
-      .map(({ digest, revoked, ...grants }) => {
+      .map(({ digest, revoked, spent: _, ...grants }) => {
         const of = this.#made({ ...grants, defaults }, mint().id, digest, tree, false);
         return revoked ? { ...of, record: { ...of.record, revoked: this.#now() } } : of;
       });
@@ -101,11 +102,25 @@ class KeyDesk {
       await this.#shelf.write(record);
       this.#tell("made", record.id);
     }
+    await this.#open(new Map(keys.map(({ digest, spent = 0 }) => [digest, BigInt(spent)])), tree);
     return {
       keys: made.map(({ record }) => this.#shown(record)),
       there: keys.length - made.length,
       warnings: [...new Set(made.flatMap(({ warned }) => warned))],
     };
+  }
+
+  /** Of those that are there, whenever they came: an opening that is done again changes nothing. */
+  async #open(spent: ReadonlyMap<string, bigint>, tree: AccountTree): Promise<void> {
+    for (const key of await this.#shelf.keys()) {
+      const spentNano = spent.get(key.digest) ?? 0n;
+      if (spentNano === 0n) continue;
+      const outer = key.account === undefined ? [] : tree.chain(key.account);
+      const limits = [...(key.limits ?? []), ...outer.flatMap((each) => each.limits ?? [])];
+      const account = key.account === undefined ? undefined : tree.path(key.account);
+      const opening = openingOf({ key, limits, account, spentNano, at: this.#now() });
+      await this.#shelf.writeOpening(opening);
+    }
   }
 
   async #update({ id, version, ...input }: InputOf<"keys.update">) {

@@ -119,6 +119,12 @@ export const KEY_COMMANDS = {
               },
               ...GRANTS,
               revoked: flag("Whether it is ended already"),
+              spent: {
+                type: "integer",
+                minimum: 0,
+                description:
+                  "What it had spent elsewhere in the windows that are now, in billionths of a dollar",
+              },
             },
           },
           description: "Keys that clients have, as they go on working; 1,000 at most",

@@ -3,6 +3,7 @@ import type { AccountRecord } from "../../plugin/account.ts";
 import type { Limit, LimitCount } from "../../plugin/limit.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
+import type { openingOf } from "./opening.ts";
 
 export interface Shelf {
   /** All of them, in the order in which they were made; ended ones too. */
@@ -14,6 +15,8 @@ export interface Shelf {
   /** Durable, and known everywhere, when it resolves. */
   write(record: KeyRecord): Promise<void>;
   writeAccount(record: AccountRecord): Promise<void>;
+  /** What a key had spent elsewhere. Durable when it resolves. */
+  writeOpening(opening: ReturnType<typeof openingOf>): Promise<void>;
   /** Hears, when it is so, what became of a key or an account. */
   changed?(what: Changed, id: string): void;
 }

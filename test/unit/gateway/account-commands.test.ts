@@ -43,6 +43,7 @@ const now = Date.UTC(2026, 10, 22);
 const shelf = (of: Store): Shelf => ({
   ...readsOf(of, () => now),
   write: async (key) => void (await of.apply([{ do: "key", at: now, key }])),
+  writeOpening: async () => {},
   writeAccount: async (account) => void (await of.apply([{ do: "account", at: now, account }])),
   changed: ({ type, change }, id) => void told.push(`${type} ${change} ${id}`),
 });

@@ -96,6 +96,7 @@ async function newReal(store: Store): Promise<Real> {
     {
       ...readsOf(store, Date.now),
       write: async () => {},
+      writeOpening: async () => {},
       async writeAccount(account) {
         await store.apply([{ do: "account", at: Date.now(), account }]);
         for (const each of known) each.put(structuredClone(account));

@@ -39,6 +39,7 @@ beforeEach(() => {
 const shelf = (store: Parameters<typeof readsOf>[0]): Shelf => ({
   ...readsOf(store, () => now),
   write: async (record) => void records.set(record.digest, record),
+  writeOpening: async () => {},
   writeAccount: async () => {},
 });
 const ANYWHERE: Around = {

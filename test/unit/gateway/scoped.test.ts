@@ -87,6 +87,7 @@ async function world(others: boolean) {
   const shelf: Shelf = {
     ...readsOf(store, () => NOON),
     write: async (record) => void (await store.apply([{ do: "key", at: NOON, key: record }])),
+    writeOpening: async () => {},
     writeAccount: async (account) =>
       void (await store.apply([{ do: "account", at: NOON, account }])),
   };
