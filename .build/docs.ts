@@ -1,0 +1,139 @@
+// `npm run docs`: the pages of docs/ as a site of plain files, in site/. With a search that asks no server, the contract's reference out of its own
+// types, and the reference of gateway.yaml out of the schema. No page asks for anything from elsewhere.
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { contract } from "./site/contract.ts";
+import { framed, rendered, type SitePage } from "./site/pages.ts";
+import { plugins, resolved, type Setting, settings, type SettingsSchema } from "./site/settings.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+
+/** The files, each with its place in the site and in the menu. */
+const PAGES: readonly (readonly [file: string, url: string, group: string])[] = [
+  ["README.md", "index.html", "Begin"],
+  ...[
+    "operators",
+    "console",
+    "money",
+    "privacy",
+    "protocols",
+    "metrics",
+    "faults",
+    "fleet",
+    "moving",
+  ].map((name) => [`docs/${name}.md`, `${name}.html`, "Operate"] as const),
+  ...globSync("docs/plugins/*.md", { cwd: ROOT })
+    .toSorted()
+    .map((file) => [file, file.replace(/^docs\/(.*)\.md$/, "$1.html"), "Write plugins"] as const),
+  ["plugins/stores/postgres/README.md", "postgres.html", "Operate"],
+  ["docs/architecture.md", "architecture.html", "Inside"],
+  ["src/README.md", "inside.html", "Inside"],
+  ["plugins/stores/README.md", "stores.html", "Inside"],
+  ["CONTRIBUTING.md", "contributing.html", "Inside"],
+  ["CHANGELOG.md", "changelog.html", "Inside"],
+];
+/** Made of what is no page. */
+const MADE = [
+  ["settings.html", "Reference", settingsPage],
+  ["contract.html", "Reference", contractPage],
+] as const;
+
+/** Every page and every other file of the site, by its place there. */
+export function site(): ReadonlyMap<string, string | URL> {
+  const urls = new Map(PAGES.map(([file, url]) => [file, url]));
+  const files = new Map<string, string | URL>();
+  const linkFrom = (file: string, url: string) => (href: string) => {
+    const [path = "", hash] = href.split("#");
+    if (path === "") return `#${hash}`;
+    const to = join(dirname(file), path);
+    const here = dirname(url);
+    const known = urls.get(to);
+    if (known) return `${relative(here, known)}${hash === undefined ? "" : `#${hash}`}`;
+    if (!/\.(png|svg)$/.test(to)) return undefined;
+    files.set(`pictures/${to.replaceAll("/", "-")}`, new URL(`../${to}`, import.meta.url));
+    return relative(here, `pictures/${to.replaceAll("/", "-")}`);
+  };
+  const pages: SitePage[] = [
+    ...PAGES.map(([file, url, group]) =>
+      rendered({ url, group, text: read(file) }, linkFrom(file, url)),
+    ),
+    ...MADE.map(([url, group, text]) => rendered({ url, group, text: text() }, (href) => href)),
+  ];
+  for (const page of pages) files.set(page.url, framed(page, pages));
+  const entries = pages.flatMap(({ url, title: page, sections }) =>
+    sections.map(({ id, title, text }) => ({
+      url: `${url}#${id}`,
+      page,
+      title,
+      text: text.slice(0, 2_000),
+    })),
+  );
+  files.set("index.js", `globalThis.tollgatePages = ${JSON.stringify(entries)};\n`);
+  for (const name of ["look.css", "search.js"])
+    files.set(name, new URL(`site/${name}`, import.meta.url));
+  return files;
+}
+
+const cell = (text: string) =>
+  text.replaceAll("|", "\\|").replaceAll("\n", " ").replaceAll("<", "&lt;");
+const code = (text: string) => `\`${text}\``;
+
+function settingsPage(): string {
+  const schema = JSON.parse(read("schemas/gateway.schema.json")) as SettingsSchema;
+  const table = (rows: readonly Setting[]) =>
+    rows.length === 0
+      ? "No options.\n"
+      : `| key | takes | |\n|---|---|---|\n${rows.map(({ path, takes, words }) => `| ${code(path)} | ${cell(takes)} | ${cell(words)} |`).join("\n")}\n`;
+  const { definitions, properties } = schema;
+  // A provider is the same under any name.
+  const { properties: _, ...providers } = properties["providers"]!;
+  const own = resolved({ properties: { ...properties, providers } }, definitions);
+  const kinds = Map.groupBy(plugins(schema), ({ kind }) => kind);
+  return [
+    "# Keys of gateway.yaml",
+    "Out of the schema that editors read. Any text may be `${env:NAME}`, `${file:path}` or `${credential:name}` too. `[]` is each of a list.",
+    "## The gateway's own",
+    table(
+      settings(own).filter(({ path }) => !/^(frontends|middleware|observers|store)[.[]/.test(path)),
+    ),
+    ...[...kinds].flatMap(([kind, all]) => [
+      `## Options of each ${kind}`,
+      ...all.flatMap(({ name, words, settings: own }) => [
+        `### ${kind} ${name}`,
+        words,
+        table(own),
+      ]),
+    ]),
+  ].join("\n\n");
+}
+
+function contractPage(): string {
+  const chapters = contract(join(ROOT, "src/plugin/index.ts"));
+  return [
+    "# The contract",
+    "Everything that `tollgate/plugin` exports, with its comment and its declaration, out of its sources.",
+    ...chapters.flatMap(({ title, words, declared }) => [
+      `## ${title[0]!.toUpperCase()}${title.slice(1)}`,
+      words,
+      ...declared.flatMap(({ name, words: about, code: text }) => [
+        `### ${name}`,
+        about,
+        `\`\`\`ts\n${text}\n\`\`\``,
+      ]),
+    ]),
+  ].join("\n\n");
+}
+
+if (import.meta.main) {
+  const out = join(ROOT, "site");
+  rmSync(out, { recursive: true, force: true });
+  const files = site();
+  for (const [path, body] of files) {
+    const to = join(out, path);
+    mkdirSync(dirname(to), { recursive: true });
+    if (typeof body === "string") writeFileSync(to, body);
+    else cpSync(body, to);
+  }
+  console.log(`site: ${files.size} files; open site/index.html`);
+}
