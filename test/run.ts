@@ -75,6 +75,7 @@ const LONG = [
   "test/rig/readers.test.ts",
   "test/rig/restart.test.ts",
   "test/rig/storm.test.ts",
+  "test/rig/upgrade.test.ts",
   "test/rig/zdr.test.ts",
   "test/unit/gateway/workers/lent-store.test.ts",
   "test/unit/testing/conformance.test.ts",

@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
 import { Lull } from "./sqlite/lull.ts";
+import { migrationOf } from "./sqlite/schema.ts";
 import { roomOf } from "./sqlite/room.ts";
 import { keepingOf } from "./sqlite/keeping.ts";
 import { movingOf } from "./sqlite/moving.ts";
@@ -45,15 +46,27 @@ export default defineStore({
     },
   },
   setup(options, ctx) {
-    const store = sqliteStore(() => ({
+    const settings = (): Settings => ({
       file: isAbsolute(options.file) ? options.file : join(ctx.stateDir(), options.file),
       durability: options.durability,
       ballastMb: options.ballast_mb,
-    }));
+    });
+    const store = sqliteStore(settings);
     ctx.onDispose(() => store.close());
-    return store;
+    return {
+      ...store,
+      async open(owner) {
+        const migration = migrationOf(settings().file);
+        if (migration) ctx.log.info({ ...migration }, MIGRATES);
+        return store.open(owner);
+      },
+    };
   },
 });
+
+/** Before anything is done; with both versions, and how large the file is. */
+const MIGRATES =
+  "the ledger is brought to this version's form before it is opened, each step in one transaction";
 
 type SqliteStore = Store &
   Commands & {
@@ -155,6 +168,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
       return { ...room, oldestAt };
     },
     crossings: { untold: look("untold"), told: look("heardOf") },
+    handsOver: true,
     keeping: keepingOf({ keeper: keepers.with, writer, reader }),
     moving: movingOf(keepers.start),
     commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),

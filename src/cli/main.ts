@@ -45,6 +45,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   fleet: { summary: GATEWAY.fleet.summary, load: () => import("./fleet.ts") },
   readings: { summary: GATEWAY.readings.summary, load: () => import("./readings.ts") },
   reload: { summary: GATEWAY.reload.summary, load: () => import("./reload.ts") },
+  "upgrade-in-place": {
+    summary: "put another process in the place of the running gateway",
+    load: () => import("./upgrade-in-place.ts"),
+  },
   config: {
     summary: "show the config that runs, check another against it",
     load: () => import("./config.ts"),

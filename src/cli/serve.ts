@@ -3,6 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import { createGateway } from "../gateway/gateway.ts";
+import { Predecessor } from "../gateway/succession/predecessor.ts";
+import { SUCCEEDS } from "../gateway/succession/said.ts";
+import type { Channel } from "../gateway/workers/link.ts";
 import { startPulse, type Pulse } from "../gateway/pulse/pulse.ts";
 import type { Gateway } from "../gateway/types.ts";
 import { createLog, type Level, type Log } from "../lib/log.ts";
@@ -28,7 +31,7 @@ export const command: CliCommand = {
   usage: "serve [options]",
   about:
     "Runs the gateway. SIGHUP, or a change of the file, reloads the config; SIGTERM and Ctrl-C let what is in flight\n" +
-    "finish first, a second one does not. Without a gateway.yaml it runs a default that answers offline.",
+    "finish first, a second one does not; upon SIGUSR2 another process takes over, and nothing is cut. Without a gateway.yaml it runs a default that answers offline.",
   options: {
     ...CONFIG,
     port: {
@@ -52,7 +55,8 @@ export const command: CliCommand = {
     const terminal = process.stdout.isTTY && !given.json;
     const mask = new Mask();
     const log = createLog({ level: "info", pretty: terminal, mask });
-    const handed = handedOver(process.env);
+    const predecessor = predecessorOf(process.env);
+    const handed = handedOver(process.env, process.pid, predecessor?.pid);
     const starting = createGateway({
       file,
       env: process.env,
@@ -65,6 +69,7 @@ export const command: CliCommand = {
       attended: process.stdin.isTTY,
       watch: !given.has("no-watch"),
       ...(handed && { handed }),
+      ...(predecessor && { predecessor }),
       worker: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
     });
     const gateway = await (terminal ? starting : starting.catch((error) => unstarted(error, log)));
@@ -87,6 +92,15 @@ export const command: CliCommand = {
     return stopped;
   },
 };
+
+/** The gateway that has started this one to take its place. */
+function predecessorOf(env: NodeJS.ProcessEnv): Predecessor | undefined {
+  const before = Number(env[SUCCEEDS]);
+  delete env[SUCCEEDS];
+  return before === process.ppid && process.connected
+    ? new Predecessor(process as Channel & { disconnect(): void }, before)
+    : undefined;
+}
 
 /** So long may the ledger be silent. */
 const ALIVE_MS = 10_000;
@@ -187,6 +201,19 @@ function untilStopped(
   let since: number | undefined;
   let code: number = EXIT.fine;
 
+  const end = () => {
+    pulse.endWithin(gateway.endMs);
+    gateway
+      .stop()
+      .catch((error: unknown) => {
+        code = EXIT.failed;
+        log.error({ error }, "the gateway did not stop well");
+      })
+      .finally(() => {
+        log.flush();
+        resolve(code);
+      });
+  };
   const stop = (why: string) => {
     if (since !== undefined) {
       if (performance.now() - since < ECHO_MS) return;
@@ -203,18 +230,15 @@ function untilStopped(
         ? "stopping"
         : "stopping when what is in flight is over; once more cuts it off",
     );
-    pulse.endWithin(gateway.endMs);
     void manager?.stopping();
-    gateway
-      .stop()
-      .catch((error: unknown) => {
-        code = EXIT.failed;
-        log.error({ error }, "the gateway did not stop well");
-      })
-      .finally(() => {
-        log.flush();
-        resolve(code);
-      });
+    end();
+  };
+  /** Another process serves: the service manager is its to talk to. */
+  const leave = (successor: number) => {
+    since = performance.now();
+    log.info({ successor, inFlight: gateway.busy }, "another process has taken over");
+    manager?.[Symbol.dispose]();
+    end();
   };
   const fatal = (words: string) => (error: unknown) => {
     code = EXIT.failed;
@@ -239,6 +263,10 @@ function untilStopped(
         await manager?.ready();
       }, broken);
     }
+  });
+  process.on("SIGUSR2", () => {
+    const kept = (error: unknown) => log.error({ error: sayable(error) }, "nothing has taken over");
+    gateway.upgrade().then((successor) => since === undefined && leave(successor), kept);
   });
   process.on("uncaughtException", broken);
   return promise;

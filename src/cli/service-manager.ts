@@ -10,13 +10,20 @@ type Environment = Record<string, string | undefined>;
 /** The first descriptor that is handed over. */
 const FIRST = 3;
 
-/** Sockets by their names: `admin` is the admin listener's, all others are clients', in their order. */
-export function handedOver(env: Environment, pid = process.pid): HandedOver | undefined {
+/**
+ * Sockets by their names: `admin` is the admin listener's, all others are clients', in their order. A gateway that is replaced hands over its
+ * own in the same words; `before` is its process.
+ */
+export function handedOver(
+  env: Environment,
+  pid = process.pid,
+  before?: number,
+): HandedOver | undefined {
   const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES = "" } = env;
   const count = Number(LISTEN_FDS);
   // They are meant for the process that has this number, and not for those that it starts.
   for (const name of ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]) delete env[name];
-  if (Number(LISTEN_PID) !== pid || !(count > 0)) return undefined;
+  if ((Number(LISTEN_PID) !== pid && before === undefined) || !(count > 0)) return undefined;
   const names = LISTEN_FDNAMES.split(":");
   const clients: number[] = [];
   let admin: number | undefined;

@@ -12,7 +12,8 @@ import { keepPrototype } from "./prototype.ts";
 startYoung();
 keepPrototype();
 
-for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
+  process.on(signal, () => {});
 
 const mask = new Mask();
 const pretty = process.stdout.isTTY && !process.argv.includes("--json");

@@ -16,6 +16,7 @@ import { type ShownValue, shownValues } from "./provenance.ts";
 import { printConfig, type Provenance, sourceOf, viewConfig } from "./redact.ts";
 import { locateAll } from "./report.ts";
 import { checkDurations, type Overrides, resolve } from "./resolve.ts";
+import { carryOver, RETIRED, type RetiredKey } from "./retired.ts";
 import { SKELETON } from "./skeleton.ts";
 import type { SourceFinding } from "./source.ts";
 import type { Spot } from "./spot.ts";
@@ -32,6 +33,8 @@ export interface LoadOptions {
   readonly text?: string;
   /** In place of the disk: what an earlier load of the same file read there. */
   readonly texts?: Texts;
+  /** Keys that have gone, in place of those that have. For tests of what becomes of them. */
+  readonly retired?: readonly RetiredKey[];
 }
 
 export interface LoadedConfig {
@@ -70,6 +73,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     return { ...unread(file), problems, sources: files, texts };
   }
   const say = reporter(tree, file, findings);
+  carryOver(tree, of.retired ?? RETIRED, say);
   const broken = findings.filter((finding) => finding.hole).map((finding) => finding.pointer);
   const substituted = await substitute(tree, of.env, disk, say, broken);
   const { written, unmounted, holes } = substituted;

@@ -75,6 +75,18 @@ export const problem = {
       `${file} says nothing: it is empty`,
       "`tollgate init` prints one to start from; {} is a config of defaults alone",
     ),
+  retired: (from: string, to: string, until: string) =>
+    warning(
+      "config/retired-key",
+      `${quote(from)} is called ${quote(to)} now`,
+      `write ${to}: the old key is understood until ${until}`,
+    ),
+  retiredTwice: (from: string, to: string) =>
+    error(
+      "config/retired-key",
+      `${quote(from)} is called ${quote(to)} now, which stands here too`,
+      `remove ${from}`,
+    ),
   noProviderLeft: (were: number) =>
     error(
       "config/no-provider-left",

@@ -3,35 +3,43 @@
 import type { AccountRecord } from "../plugin/account.ts";
 import type { StoreNews } from "../plugin/instance.ts";
 import type { Services } from "./services/services.ts";
-import type { WorkerPool } from "./workers/pool.ts";
+import type { Told, WorkerCommands } from "./workers/commands.ts";
+
+/** Another process that has to know. */
+export interface Informed {
+  tell<N extends Told>(name: N, ...args: Parameters<WorkerCommands[N]>): Promise<unknown>;
+}
 
 export class Changes {
   readonly #services: Pick<Services, "keys" | "accounts" | "store" | "ledger" | "log">;
-  readonly #workers: () => Pick<WorkerPool, "tell"> | undefined;
+  readonly #others: () => readonly (Informed | undefined)[];
 
   constructor(
     services: Pick<Services, "keys" | "accounts" | "store" | "ledger" | "log">,
-    workers: () => Pick<WorkerPool, "tell"> | undefined,
+    others: () => readonly (Informed | undefined)[],
   ) {
     this.#services = services;
-    this.#workers = workers;
+    this.#others = others;
   }
+
+  #tell: Informed["tell"] = (name, ...args) =>
+    Promise.all(this.#others().map((each) => each?.tell(name, ...args)));
 
   /** Resolves when no process remembers anything of a key any more. */
   async forget(): Promise<void> {
     this.#services.keys.forget();
-    await this.#workers()?.tell("forget");
+    await this.#tell("forget");
   }
 
   async account(record: AccountRecord): Promise<void> {
     this.#services.accounts.put(record);
-    await this.#workers()?.tell("account", record);
+    await this.#tell("account", record);
   }
 
   /** All of them: any may be another one. */
   async accounts(): Promise<void> {
     await this.#services.accounts.read(this.#services.store);
-    await this.#workers()?.tell("accounts");
+    await this.#tell("accounts");
   }
 
   hear(news: StoreNews): void {
@@ -50,8 +58,6 @@ export class Changes {
   /** A worker that does not hear of it finds out by the store's silence. */
   #away(why: string): void {
     this.#services.ledger.away(why);
-    void this.#workers()
-      ?.tell("away", why)
-      .catch(() => {});
+    this.#tell("away", why).catch(() => {});
   }
 }

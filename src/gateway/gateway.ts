@@ -9,6 +9,8 @@ import { refuseSecond } from "./control/alone.ts";
 import type { ContextServices } from "./services/services.ts";
 import type { Running } from "./running.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
+import { HeldStore } from "./services/held-store.ts";
+import { Descriptors } from "./succession/descriptors.ts";
 import { openStore } from "./services/store.ts";
 import { warn } from "./reload/config-log.ts";
 import { createPeers } from "./services/peers.ts";
@@ -31,12 +33,23 @@ export async function createGateway(
   if (size > 1 && of.worker === undefined)
     return refused([loaded.place("workers", problem.noWorkers(config.workers))]);
 
+  const before = of.predecessor;
+  if (before) {
+    const { rehearse } = await import("./rehearse.ts");
+    await import("./running.ts");
+    const tried = await rehearse({ loaded, config, log, mask: of.mask });
+    if ("problems" in tried) return refused(tried.problems);
+    await tried[Symbol.asyncDispose]();
+  }
+
   const scope = new Scope();
+  const noted = scope.own(new Descriptors());
   let running: Running | undefined;
   try {
-    await refuseSecond(config.stateDir);
+    if (!before) await refuseSecond(config.stateDir);
     await makeStateFolder(config.stateDir);
-    const instance = crypto.randomUUID();
+    const estate = await before?.take({ stateDir: config.stateDir, version: of.version });
+    const instance = estate?.instance ?? crypto.randomUUID();
     const contextServices: ContextServices = {
       log,
       instance,
@@ -49,18 +62,32 @@ export async function createGateway(
       readings: async () =>
         (await running?.readings()) ?? fail("unavailable", "The gateway does not serve yet."),
     };
-    const store = openStore(config, contextServices, scope, {
-      instance,
-      version: of.version,
-      hear: (news) => running?.hear(news),
-    });
+    const held = scope.own(
+      new HeldStore((own) =>
+        openStore(config, contextServices, own, {
+          instance,
+          version: of.version,
+          hear: (news) => running?.hear(news),
+        }),
+      ),
+    );
+    const store = held.open();
     // A caller that waits for it hears of it; none does yet.
     store.catch(() => {});
     // An import begins with work that nothing interrupts: the thread has to be under way before.
     await new Promise(setImmediate);
     const { Running } = await import("./running.ts");
     running = new Running(of, scope);
-    const problems = await running.start({ loaded, config, contextServices, store, size });
+    const { sockets = [] } = estate ?? {};
+    const given = { held, noted, sockets };
+    const problems = await running.start({
+      loaded,
+      config,
+      contextServices,
+      store,
+      size,
+      ...given,
+    });
     if (!problems) return running;
     await scope[Symbol.asyncDispose]();
     return refused(problems);

@@ -7,6 +7,9 @@ import type { LoadPlugin } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
 import type { PluginKind } from "../plugin/define.ts";
+import type { Texts } from "../config/disk.ts";
+import type { WorkerConfig } from "./workers/commands.ts";
+import type { Predecessor } from "./succession/predecessor.ts";
 
 export interface GatewayOptions {
   /** Undefined: what ships with the package. */
@@ -25,6 +28,8 @@ export interface GatewayOptions {
   attended?: boolean;
   /** Sockets that a service manager has opened for us, in place of those that the file says. */
   handed?: HandedOver;
+  /** The gateway whose place this one takes. */
+  predecessor?: Predecessor;
   /** The program that a worker runs: what calls `work`. Without one there is one process. */
   worker?: string;
 }
@@ -34,6 +39,13 @@ export interface HandedOver {
   readonly clients: readonly number[];
   readonly admin: number | undefined;
 }
+
+/** As a worker is sent it: the same texts make the same generation everywhere. */
+export const orderOf = (
+  { file, env, overrides = {} }: GatewayOptions,
+  number: number,
+  texts: Texts,
+): WorkerConfig => ({ number, file, texts, env: { ...env }, overrides });
 
 export const readConfigOf = ({
   file,

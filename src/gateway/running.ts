@@ -3,37 +3,37 @@
 import { wallClock } from "../lib/wall-clock.ts";
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { problem } from "../config/problems.ts";
-import { inFileOrder } from "../config/report.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { StoreNews } from "../plugin/instance.ts";
 import type { Readings } from "../plugin/readings.ts";
 import type { Store } from "../plugin/store.ts";
 import { Changes } from "./changes.ts";
-import { openDoors } from "./admin/doors.ts";
-import { commandsOf } from "./control/commands.ts";
 import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
-import { readConfigOf, type GatewayOptions } from "./options.ts";
+import { type GatewayOptions, orderOf } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
 import { factsOf, fleetOf } from "./services/fleet.ts";
-import { instancesOf, ledgerAnswers } from "./services/store.ts";
+import { ledgerAnswers } from "./services/store.ts";
+import type { HeldStore } from "./services/held-store.ts";
 import type { AllReadings } from "./readings/all.ts";
 import { readingAll } from "./readings/primary.ts";
+import { type Reloadable, reloaded, replaced } from "./reload/reloading.ts";
 import { latest } from "./reload/latest.ts";
 import type { Listening } from "./http/listener.ts";
-import { ADMIN_MS, endMs, LameDuck } from "./lame-duck.ts";
+import { endMs, LameDuck } from "./lame-duck.ts";
 import { linesOf, refreshing } from "./generation/live-lists.ts";
 import { GenerationSlot, type LiveGeneration } from "./generation/slot.ts";
-import { readSettled } from "./reload/settled.ts";
-import { staticKeys } from "./reload/static-keys.ts";
-import { refusal, warn } from "./reload/config-log.ts";
-import type { Explanation, Gateway, Reloaded, ReloadWhy, Status } from "./types.ts";
-import { watchConfig } from "./reload/watch.ts";
+import { warn } from "./reload/config-log.ts";
+import type { Explanation, Gateway, ReloadWhy, Status } from "./types.ts";
 import type { WorkerPool } from "./workers/pool.ts";
-import type { WorkerConfig } from "./workers/commands.ts";
 import { together } from "./workers/status.ts";
+import { statusOf } from "./status-of.ts";
+import { Office } from "./office.ts";
+import { removeSockets } from "./http/unix-socket.ts";
+import type { Descriptors } from "./succession/descriptors.ts";
+import { ownSockets } from "./succession/letting-go.ts";
+import { Succession } from "./succession/succession.ts";
 
 export class Running implements Gateway {
   readonly #of: GatewayOptions;
@@ -45,13 +45,16 @@ export class Running implements Gateway {
   #refresh!: Refresh;
   #stage!: GenerationSlot;
   /** What is open to clients: this process's own port, or the workers'. */
-  #door: (Pick<Listening, "url" | "urls" | "inflight" | "close"> & { kill(): unknown }) | undefined;
-  #admin: Listening | undefined;
+  #door: ((Listening | WorkerPool) & { kill(): unknown }) | undefined;
   #workers: WorkerPool | undefined;
   #readings: AllReadings | undefined;
   #numbers = 0;
   #lastReload: Status["lastReload"];
   #stopping: Promise<void> | undefined;
+  #succession!: Succession;
+  /** Unix sockets whose names this gateway takes away at its end. */
+  #sockets: readonly string[] = [];
+  #office!: Office;
   readonly #duck = new LameDuck();
   readonly #broken = Promise.withResolvers<Error>();
   firstKey: string | undefined;
@@ -66,7 +69,7 @@ export class Running implements Gateway {
     return this.#door?.url ?? "";
   }
   get adminUrl(): string | undefined {
-    return this.#admin?.url;
+    return this.#office?.admin?.url;
   }
   get stateDir(): string {
     return this.#services.stateDir;
@@ -80,12 +83,15 @@ export class Running implements Gateway {
   get broken(): Promise<Error> {
     return this.#broken.promise;
   }
-
   async start(of: {
     loaded: LoadedConfig;
     config: GatewayConfig;
     contextServices: ContextServices;
     store: Promise<Store>;
+    held: HeldStore;
+    noted: Descriptors;
+    /** Unix sockets that the gateway before has handed on. */
+    sockets: readonly string[];
     /** Processes. */
     size: number;
   }): Promise<readonly Located[] | undefined> {
@@ -96,32 +102,74 @@ export class Running implements Gateway {
       scope: this.#scope,
       admin: () => this.#stage.current.config.admin,
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
+      isMoving: () => of.held.isMoving,
       about: () => factsOf(this.#of.version, this.url, this.#stage?.current),
     });
-    this.#changes = new Changes(this.#services, () => this.#workers);
+    this.#changes = new Changes(this.#services, () => [this.#workers, this.#of.predecessor]);
     if (this.#early) await this.#changes.accounts();
     this.#stage = new GenerationSlot(this.#services);
     this.#refresh = this.#scope.own(refreshing(this.#services));
     const here = { services: this.#services, stage: this.#stage, refresh: this.#refresh };
-    const sources = () => this.#workers?.sources() ?? [];
-    this.#readings = readingAll({ ...here, version: this.#of.version }, sources);
-    const serving = await this.#build(loaded, config);
+    this.#readings = readingAll(
+      { ...here, version: this.#of.version },
+      () => this.#workers?.sources() ?? [],
+    );
+    // Requests wait while this one takes over, and what providers say is known already.
+    const serving = await this.#build(loaded, config, this.#of.predecessor === undefined);
     if ("problems" in serving) return serving.problems;
     warn(this.#of.log, serving.built.warnings);
     this.#stage.swap(serving);
+    await this.#of.predecessor?.holding(this.#services);
     this.firstKey = await firstKey(config, this.#services);
     const { clients: handed = [], admin: fd } = this.#of.handed ?? {};
-    const doors = { stage: this.#stage, scope: this.#scope, fd };
-    this.#admin = await openDoors(this.#commands(), this.#services, doors);
-    this.#scope.defer(() => this.#admin?.close(0));
+    this.#sockets = [...of.sockets, ...ownSockets(config, this.#of.handed)];
+    this.#office = this.#scope.own(this.#officeOf());
+    await this.#office.open(fd);
     if (size > 1) {
       const problems = await this.#spawn(size, serving);
       if (problems.length > 0) return problems;
     } else this.#door = await this.#stage.listen(handed.map((fd) => ({ fd })));
     this.#follow(serving);
-    this.#stage.retain(this.#scope);
-    this.#watch();
+    this.#office.keep();
+    this.#succession = this.#mayEnd(of.held, of.noted);
+    await this.#of.predecessor?.serving();
     return undefined;
+  }
+
+  #mayEnd(held: HeldStore, noted: Descriptors): Succession {
+    return new Succession({
+      options: this.#of,
+      services: this.#services,
+      stage: this.#stage,
+      changes: this.#changes!,
+      office: this.#office,
+      held,
+      noted,
+      sockets: this.#sockets,
+      door: () => this.#door!,
+      renew: (loaded, config) => replaced(this.#reloadable(), loaded, config),
+    });
+  }
+
+  upgrade = (): Promise<number> =>
+    this.#succession.upgrade(
+      () => this.#stopping === undefined,
+      () => (this.#stopping = this.#leave()),
+    );
+
+  /** What is under way here is served to its end; everything new is the successor's. */
+  async #leave(): Promise<void> {
+    this.#stage.drain(false);
+    this.#sayCut(await this.#door?.leave(this.#stage.current.config.drainMs));
+    await this.#stage.end();
+    await this.#scope[Symbol.asyncDispose]();
+    this.#succession.over();
+    this.#of.log.flush();
+  }
+
+  #sayCut(cut = 0): void {
+    if (cut > 0)
+      this.#of.log.warn({ cut }, "the drain time is over; what was left has been cut off");
   }
 
   /** Of other instances. What is told before there are services is read once there are. */
@@ -130,7 +178,6 @@ export class Running implements Gateway {
     else this.#early = true;
   }
 
-  /** The same plugin in the other processes. */
   peers = (id: string, question: unknown) => this.#workers?.peers(id, question);
 
   readings = async (): Promise<Readings | undefined> => this.#readings?.read();
@@ -138,80 +185,32 @@ export class Running implements Gateway {
   readonly reload = latest(async (why: ReloadWhy) => {
     if (why !== "file")
       this.#services.observing.told({ type: "reload_asked", at: wallClock(), why });
-    const [result, at] = [await this.#reload(why), wallClock()];
+    const [result, at] = [await reloaded(this.#reloadable(), why), wallClock()];
     this.#lastReload = { ...result, at, why };
     const { ok, generation, unchanged } = result;
     if (!unchanged) this.#services.observing.told({ type: "reloaded", at, why, ok, generation });
     return result;
   });
 
-  async #reload(why: ReloadWhy): Promise<Reloaded> {
-    const log = this.#services.log;
-    const current = this.#stage.current;
-    const generation = current.built.gen.number;
-    const loaded = await readSettled(() => readConfigOf(this.#of), current.loaded.sources);
-    const refuse = (problems: readonly Located[], refused?: readonly string[]) =>
-      refusal(log, { why, generation, problems, ...(refused && { refused }) });
-    if (!loaded.config) return refuse(loaded.problems);
-    const differing = staticKeys(current.config, loaded.config);
-    if (differing.length > 0) return refuse(loaded.problems, differing);
-    if (loaded.config.hash === current.config.hash)
-      return { ok: true, generation, unchanged: true, problems: loaded.problems };
-    const were = current.config.providers.size;
-    if (were > 0 && loaded.config.providers.size === 0 && !loaded.config.allowEmpty)
-      return refuse([...loaded.problems, loaded.place("providers", problem.noProviderLeft(were))]);
-    const serving = await this.#build(loaded, loaded.config);
-    const inOrder = (found: readonly Located[]) =>
-      inFileOrder([...loaded.problems, ...found], loaded.sources);
-    if ("problems" in serving) return refuse(inOrder(serving.problems));
-    const problems = await this.#workers?.change(this.#orderFor(serving), loaded.place);
-    if (problems && problems.length > 0) {
-      await serving.built.retire();
-      return refuse(inOrder(problems));
-    }
-    const taken = inOrder(serving.built.warnings);
-    warn(log, taken);
-    this.#stage.swap(serving);
-    this.#follow(serving);
-    const now = serving.built.gen.number;
-    log.info({ why, generation: now }, "reloaded");
-    return { ok: true, generation: now, problems: taken };
-  }
-
   alive = (withinMs: number): Promise<void> => ledgerAnswers(this.#services, withinMs);
 
   async status(): Promise<Status> {
-    const { built, config, at } = this.#stage.current;
-    return together(
-      {
-        version: this.#of.version,
-        pid: process.pid,
-        url: this.url,
-        urls: this.#door?.urls ?? [],
-        admin: this.adminUrl,
-        file: this.#of.file,
-        stateDir: this.stateDir,
-        state: this.#stage.draining ? "draining" : "serving",
-        startedAt: this.#startedAt,
-        generation: built.gen.number,
-        configHash: config.hash,
-        loadedAt: at,
-        lastReload: this.#lastReload,
-        generations: this.#stage.generations(),
-        leftOut: [...config.unmounted].map(([provider, why]) => ({ provider, why })),
-        lists: this.#refresh.status(),
-        resting: this.#services.rests.list(),
-        quarantined: this.#services.conducts.list(),
-        speeds: this.#services.rests.speeds(),
-        files: this.#services.files.counts(),
-        instances: await instancesOf(this.#services.store),
-      },
-      await this.#workers?.status(),
-    );
+    const own = statusOf(this, {
+      version: this.#of.version,
+      file: this.#of.file,
+      startedAt: this.#startedAt,
+      urls: this.#door?.urls ?? [],
+      lastReload: this.#lastReload,
+      lastUpgrade: this.#succession?.last,
+      services: this.#services,
+      stage: this.#stage,
+      refresh: this.#refresh,
+      before: this.#of.predecessor?.reading(),
+    });
+    return together(await own, await this.#workers?.status());
   }
 
   fleet = () => fleetOf(this.#services, factsOf(this.#of.version, this.url, this.#stage.current));
-
   async explain(model: string, name?: string, client = {}): Promise<Explanation> {
     const { built, config } = this.#stage.current;
     const { resting, quarantined, speeds } = await this.status();
@@ -227,14 +226,14 @@ export class Running implements Gateway {
     if (!this.#of.attended)
       await this.#duck.announce(this.#stage.current.config, asked, this.#of.log);
     this.#stage.drain();
-    const cut = (await this.#door?.close(this.#stage.current.config.drainMs)) ?? 0;
-    if (cut > 0)
-      this.#services.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+    this.#sayCut(await this.#door?.close(this.#stage.current.config.drainMs));
     // Until here it could be asked how far the end is.
-    await this.#admin?.close(ADMIN_MS);
-    this.#admin = undefined;
+    await this.#office.closeAdmin();
     await this.#stage.end();
+    // What the gateway before still has open is settled here.
+    await this.#of.predecessor?.over(this.#stage.current.config.drainMs);
     await this.#scope[Symbol.asyncDispose]();
+    await removeSockets(this.#sockets);
     this.#of.log.flush();
   }
 
@@ -244,12 +243,33 @@ export class Running implements Gateway {
     await this.stop();
   }
 
-  async #build(loaded: LoadedConfig, config: GatewayConfig) {
+  async #build(loaded: LoadedConfig, config: GatewayConfig, probe = true) {
     const number = this.#numbers + 1;
-    const serving = await this.#stage.build({ number, loaded, config });
+    const serving = await this.#stage.build({ number, loaded, config, probe });
     if (!("problems" in serving)) this.#numbers = number;
     return serving;
   }
+
+  #officeOf(): Office {
+    return new Office({
+      gateway: this,
+      options: this.#of,
+      services: this.#services,
+      changes: this.#changes!,
+      workers: () => this.#workers,
+      refresh: this.#refresh,
+      stage: this.#stage,
+    });
+  }
+
+  #reloadable = (): Reloadable => ({
+    options: this.#of,
+    log: this.#services.log,
+    stage: this.#stage,
+    build: (loaded, config) => this.#build(loaded, config),
+    change: async (serving, { place }) => this.#workers?.change(this.#orderFor(serving), place),
+    follow: (serving) => this.#follow(serving),
+  });
 
   #follow(serving: LiveGeneration): void {
     this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
@@ -275,26 +295,6 @@ export class Running implements Gateway {
     return problems;
   }
 
-  #orderFor({ built, loaded }: LiveGeneration): WorkerConfig {
-    const { file, env, overrides = {} } = this.#of;
-    return { number: built.gen.number, file, texts: loaded.texts, env: { ...env }, overrides };
-  }
-
-  #commands() {
-    return commandsOf({
-      gateway: this,
-      services: this.#services,
-      changes: this.#changes!,
-      workers: () => this.#workers,
-      options: this.#of,
-      refresh: this.#refresh,
-      current: () => this.#stage.current,
-    });
-  }
-
-  #watch(): void {
-    if (this.#of.watch === false || this.#of.file === undefined) return;
-    const reload = () => this.reload("file");
-    this.#scope.own(watchConfig(() => this.#stage.current.loaded, reload, this.#services.log));
-  }
+  #orderFor = ({ built, loaded }: LiveGeneration) =>
+    orderOf(this.#of, built.gen.number, loaded.texts);
 }

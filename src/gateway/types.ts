@@ -23,6 +23,11 @@ export interface Gateway {
   reload(why: ReloadWhy): Promise<Reloaded>;
   /** Stops accepting, lets what is in flight finish within `drain`, ends everything else. */
   stop(): Promise<void>;
+  /**
+   * Another process takes over, with what is installed now; its number. From then on `stop` resolves when nothing is left of this one.
+   * Rejects, and nothing has changed, when that cannot be.
+   */
+  upgrade(): Promise<number>;
   /** Ends what is in flight too. */
   kill(): Promise<void>;
   /** How long a stop may take, whatever hangs: what is in flight has its drain time, the rest a little more. */
@@ -72,6 +77,12 @@ export interface Status {
   readonly configHash: string;
   readonly loadedAt: number;
   readonly lastReload: (Reloaded & { readonly at: number; readonly why: ReloadWhy }) | undefined;
+  /** The last time that another process should have taken over, and did not. */
+  readonly lastUpgrade?:
+    | { readonly ok: false; readonly at: number; readonly why: string }
+    | undefined;
+  /** The gateway before, whose place this one has taken, while it has something under way. */
+  readonly before?: { readonly pid: number; readonly inFlight: number } | undefined;
   /** Declared providers that `when:` leaves out, each with the reason: "OPENAI_API_KEY is not set". */
   readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
   /** Live model lists, line by line. */

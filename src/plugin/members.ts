@@ -94,6 +94,7 @@ export const MADE = {
     size: true,
     instances: true,
     crossings: true,
+    handsOver: true,
     keeping: true,
     moving: true,
   },

@@ -103,6 +103,8 @@ export interface Store {
   size?(): Promise<StoreSize>;
   /** Those that live, and those that died of late; for commands and readings, which go without them when it rejects. */
   instances?(): Promise<readonly InstanceState[]>;
+  /** Once disposed of, it may be opened by another process as the same instance: so a gateway is replaced while it serves. With a `lease` none has to wait. */
+  handsOver?: Opt<true>;
   /** Crossings of limits until they are told, so that no crash keeps one to itself. Absent: a kill in that moment may lose one. */
   crossings?: Opt<KeptCrossings>;
   /** What it can do for a ledger that grows old: copies, archives, sums in place of rows, erasure. Read whenever an operator asks for it. */

@@ -27,6 +27,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   linear: () => import("./linear.ts"),
   prune: () => import("./prune.ts"),
   restart: () => import("./restart.ts"),
+  upgrade: () => import("./upgrade.ts"),
   overload: () => import("./overload.ts"),
   faults: () => import("./faults.ts"),
   fuzz: () => import("./fuzz.ts"),

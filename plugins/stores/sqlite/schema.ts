@@ -1,4 +1,5 @@
 // The database file, version by version. A migration is never changed once it was released: add the next one.
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { VIEW } from "./view.ts";
 
@@ -120,11 +121,47 @@ export function migrate(db: DatabaseSync, file: string): void {
   }
 }
 
+/** What the next opening of this file does before all else; undefined: nothing. */
+export function migrationOf(
+  file: string,
+): { readonly from: number; readonly to: number; readonly bytes: number } | undefined {
+  const { version: from, bytes } = headOf(file);
+  return from < FIRST || from >= NEWEST ? undefined : { from, to: NEWEST, bytes };
+}
+
+/** Before anything of it is opened, which would write into it. What a log beside it says is read once it is open. */
+export const refuseNewer = (file: string): unknown => known(headOf(file).version, file);
+
+/** 0: there is none, or nothing in it. */
+function headOf(file: string): { readonly version: number; readonly bytes: number } {
+  let fd: number;
+  try {
+    fd = openSync(file, "r");
+  } catch {
+    return { version: 0, bytes: 0 };
+  }
+  try {
+    const head = Buffer.alloc(HEAD_BYTES);
+    const whole = readSync(fd, head, 0, HEAD_BYTES, 0) === HEAD_BYTES;
+    return { version: whole ? head.readUInt32BE(VERSION_AT) : 0, bytes: fstatSync(fd).size };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Of SQLite's file format: where `user_version` stands in the head. */
+const VERSION_AT = 60;
+const HEAD_BYTES = 100;
+
 /** Throws for what cannot be read here. */
 export function checkVersion(db: DatabaseSync, file: string): number {
   const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
     user_version: number;
   };
+  return known(version, file);
+}
+
+function known(version: number, file: string): number {
   if (version > NEWEST)
     throw new Error(
       `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${NEWEST}). ` +

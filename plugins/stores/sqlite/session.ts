@@ -7,7 +7,7 @@ import { checkTail } from "./chain.ts";
 import { SqliteJournal, type StoredCall } from "./journal.ts";
 import { begun, leftMeters } from "./left.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
-import { migrate } from "./schema.ts";
+import { migrate, refuseNewer } from "./schema.ts";
 import { settling, type Line, type ReserveLine, type SettleLine } from "./wire.ts";
 import type { Limit, LimitCount, LimitCrossing, Verdict } from "tollgate/plugin";
 
@@ -49,6 +49,7 @@ export class Session {
   constructor({ file, durability }: Settings, owner: string, recovers = true) {
     this.#owner = owner;
     this.#relaxed = durability === "relaxed";
+    refuseNewer(file);
     // Before SQLite makes it, so that no other user may read it.
     closeSync(openSync(file, "a", 0o600));
     const db = (this.db = new DatabaseSync(file, { timeout: 1_000 }));

@@ -34,6 +34,7 @@ export async function listenAdmin(
     ...guarded,
     ...address,
     secure: tls !== undefined,
+    ...("socket" in at && { socket: at.socket }),
     async open(of, through) {
       if (fd !== undefined) return inherit(make(through), fd);
       if (!("socket" in at)) return share(of, through, "--admin-port or admin.port", make);

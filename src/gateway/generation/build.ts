@@ -42,6 +42,8 @@ export interface BuiltGeneration {
   readonly inFlightOf: (frontend: string) => number;
   /** Signals plugins that it leaves. */
   leave(): void;
+  /** Its observers get what is left for them, and end: another process has them. */
+  endObservers(): Promise<void>;
   /** Leaves; resolves when its last exchange is over and everything in it has ended. */
   retire(): Promise<void>;
 }
@@ -72,7 +74,9 @@ export async function build(
   setup.catalogue = catalogue;
   const served = new ServedRoutes(setup, services.holders);
   const { middleware, frontends } = await mountMiddleware(config, setup, served);
-  const observers = of.observers === false ? [] : await mountObservers(config, setup, served);
+  const watching = scope.own(new Scope());
+  const observers =
+    of.observers === false ? [] : await mountObservers(config, setup, served, watching);
   const mounted = await mountFrontends(config, setup, middleware, served);
   served.needListener(config);
   kinds.ofFrontends(mounted.frontends);
@@ -86,6 +90,10 @@ export async function build(
   }
 
   const inFlight = new InFlight(services.underWay);
+  const leave = () => {
+    scope.leave();
+    watching.leave();
+  };
   return {
     gen: generation(of, { catalogue, providers, doors: mounted.doors, inFlight }),
     frontends: [...mounted.frontends, ...frontends],
@@ -97,9 +105,13 @@ export async function build(
     commands,
     inFlight: () => inFlight.count,
     inFlightOf: (frontend) => inFlight.of(frontend),
-    leave: () => scope.leave(),
+    leave,
+    async endObservers() {
+      await services.observing.end(observers);
+      await end(watching, services, "an observer did not end well");
+    },
     async retire() {
-      scope.leave();
+      leave();
       await inFlight.over();
       await services.observing.end(observers);
       await end(scope, services, "a generation did not end well", { generation: of.number });

@@ -7,6 +7,7 @@ import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
 import { PASSABLE } from "../../walk/hook-failures.ts";
 import type { MountedObserver } from "../observers/subscriber.ts";
+import type { Scope } from "../../lib/scope.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 import type { ServedRoutes } from "./served-routes.ts";
 
@@ -98,11 +99,12 @@ export async function mountObservers(
   config: GatewayConfig,
   setup: PluginSetup,
   served: ServedRoutes,
+  scope: Scope,
 ): Promise<MountedObserver[]> {
   const observers: MountedObserver[] = [];
   const only = { on: "admin", why: "an observer's routes are on the admin listener" } as const;
   for (const mounted of config.observers) {
-    const observer = await setup.run<Observer>(mounted);
+    const observer = await setup.run<Observer>(mounted, scope);
     if (!observer) continue;
     checkClients(mounted, observer, setup);
     served.sorted({ mounted, routes: observer.routes ?? [], usual: "admin", only });

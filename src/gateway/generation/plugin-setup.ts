@@ -44,11 +44,14 @@ export class PluginSetup {
     this.complain(id, problem.badDefinition(use, why));
   }
 
-  /** Undefined: it failed, and the problem is noted. */
-  async run<T extends object>(mounted: MountConfig<any>): Promise<(T & Commands) | undefined> {
+  /** Undefined: it failed, and the problem is noted. `scope`: what ends it, when that is not the generation's own. */
+  async run<T extends object>(
+    mounted: MountConfig<any>,
+    scope = this.scope,
+  ): Promise<(T & Commands) | undefined> {
     const { id, use } = mounted;
     try {
-      const made = await inTime<T & Commands>(() => this.#made(mounted));
+      const made = await inTime<T & Commands>(() => this.#made(mounted, scope));
       if (made === "late") {
         this.complain(id, problem.setupSlow(use, SETUP_MS));
         return undefined;
@@ -69,8 +72,8 @@ export class PluginSetup {
     return needsOf(definition, options, { file: this.#file, env: this.services.env });
   }
 
-  #made({ id, definition, options }: MountConfig<any>) {
-    const { scope, services } = this;
+  #made({ id, definition, options }: MountConfig<any>, scope: Scope) {
+    const { services } = this;
     const needs = this.needsOf({ definition, options });
     const catalogue = () => this.catalogue!;
     return definition.setup(options, createContext({ id, scope, services, needs, catalogue }));

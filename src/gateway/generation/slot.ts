@@ -63,9 +63,12 @@ export class GenerationSlot {
     return this.#asked;
   }
 
-  /** No new client is wanted, and what a plugin does without end may end: those that listen or write for long hear of it. */
-  drain(): void {
-    this.#draining = true;
+  /**
+   * No new client is wanted, and what a plugin does without end may end: those that listen or write for long hear of it. `told`:
+   * `/readyz` says so too.
+   */
+  drain(told = true): void {
+    this.#draining ||= told;
     this.#current?.built.leave();
   }
 
@@ -216,6 +219,12 @@ export class GenerationSlot {
       generation: built.gen.number,
       inFlight: built.inFlight(),
     }));
+  }
+
+  /** Another process has the observers from now on. */
+  async endObservers(): Promise<void> {
+    const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
+    await Promise.all(all.map((built) => built.endObservers()));
   }
 
   /** Resolves when the last exchange of all of them is over. */

@@ -1,7 +1,7 @@
 // The one open port, guarded: what every request and every socket must keep to before a frontend looks at it.
 // May import: node:http, listhen, lib, and its own neighbours. Knows nothing of models.
 import type { RequestListener, Server } from "node:http";
-import { isIP, type AddressInfo, type Socket } from "node:net";
+import { isIP, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { nextId } from "../../lib/id.ts";
 import { takeQuerySecrets } from "../../lib/query-secrets.ts";
@@ -27,6 +27,8 @@ export interface ListenPlace {
   readonly admin?: boolean;
   /** What `open` opens speaks https. */
   readonly secure?: boolean;
+  /** The path of what `open` opens, when that is no address. */
+  readonly socket?: string;
 }
 
 export interface ListenOptions extends ListenPlace {
@@ -83,6 +85,8 @@ export interface Listening {
   announce(): void;
   /** Accepts no new client and waits for requests in flight; how many were cut when the time was over. */
   close(graceMs: number): Promise<number>;
+  /** The same, when another process serves the same ports: a connection that a client keeps is closed by its next answer. */
+  leave(graceMs: number): Promise<number>;
   /** Cuts every client off. */
   kill(): void;
 }
@@ -152,23 +156,41 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     },
     announce: () => sockets.announce(),
     kill: () => sockets.kill(),
-    async close(graceMs) {
+    close(graceMs) {
       // Not listhen's own close(): it takes a request that waits for 100 Continue for an idle socket.
-      const closed = servers.map(
-        (server) => new Promise<void>((resolve) => server.close(() => resolve())),
-      );
+      const closed = servers.map((server) => ended((over) => server.close(over)));
       sockets.drain();
-      let cut = 0;
-      const deadline = setTimeout(() => {
-        cut = sockets.inFlight;
-        sockets.kill();
-      }, graceMs);
-      await Promise.all(closed);
-      clearTimeout(deadline);
-      sockets.end();
-      return cut;
+      return within(graceMs, sockets, closed);
+    },
+    leave(graceMs) {
+      // Node's own close() for HTTP ends idle connections, on which a client may be about to ask.
+      const closed = servers.map((server) =>
+        ended((over) => NetServer.prototype.close.call(server, over)),
+      );
+      sockets.announce();
+      return within(graceMs, sockets, closed);
     },
   };
+}
+
+const ended = (close: (over: () => void) => unknown): Promise<void> =>
+  new Promise((resolve) => void close(() => resolve()));
+
+/** How many requests were cut off when the time was over. */
+async function within(
+  graceMs: number,
+  sockets: Sockets,
+  closed: readonly Promise<void>[],
+): Promise<number> {
+  let cut = 0;
+  const deadline = setTimeout(() => {
+    cut = sockets.inFlight;
+    sockets.kill();
+  }, graceMs);
+  await Promise.all(closed);
+  clearTimeout(deadline);
+  sockets.end();
+  return cut;
 }
 
 /** All of them, or none. */
@@ -211,10 +233,10 @@ function keepTo(server: Server, limits: ListenLimits): void {
   Object.assign(server, { requireHostHeader: false });
 }
 
-function urlOf(server: Server, { host, secure }: ListenPlace): string {
+function urlOf(server: Server, { host, secure, socket }: ListenPlace): string {
   const bound = server.address() as AddressInfo | string;
   return typeof bound === "string"
-    ? `unix:${bound}`
+    ? `unix:${socket ?? bound}`
     : `${secure ? "https" : "http"}://${reachable(host)}:${bound.port}`;
 }
 

@@ -16,7 +16,12 @@ export type BoundPlace =
 export async function placeOf(listen: ListenConfig, bound?: BoundPlace): Promise<ListenPlace> {
   const { hosts, origins, tls, socket, mode } = listen;
   const make = tls ? await securely(tls) : (handler: RequestListener) => createServer(handler);
-  const guarded = { hosts, origins, secure: tls !== undefined };
+  const guarded = {
+    hosts,
+    origins,
+    secure: tls !== undefined,
+    ...(socket !== undefined && { socket }),
+  };
   if (bound && "fd" in bound)
     return {
       ...guarded,

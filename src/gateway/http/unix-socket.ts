@@ -1,5 +1,6 @@
-// A unix socket as a listener. What a dead gateway left there is cleared away; what lives is left alone.
-import { chmod, lstat, rm } from "node:fs/promises";
+// A unix socket as a listener. What a dead gateway left there is cleared away; what lives is left alone. It is opened beside its name and
+// then takes that: it is never there with other rights, and a process that closes its own end takes the name from no other.
+import { chmod, lstat, rename, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import type { Server } from "node:http";
 import { fail } from "../../model/error.ts";
@@ -11,10 +12,14 @@ export async function clearSocket(path: string, key: string): Promise<void> {
     fail("conflict", `${path} is in use. Stop what listens there, or choose another ${key}.`, {
       code: "port_taken",
     });
+  await rm(besides(path), { force: true });
   if (there) await rm(path, { force: true });
 }
 
-/** It is there for this user alone until its rights are set. `mode`: in octal digits. */
+/** What it is called until it has its rights. */
+export const besides = (path: string): string => `${path}~`;
+
+/** `mode`: in octal digits. */
 export async function openSocket(
   server: Server,
   { path, mode, key }: { readonly path: string; readonly mode: string; readonly key: string },
@@ -27,14 +32,25 @@ export async function openSocket(
     );
     const before = process.umask(0o177);
     try {
-      server.listen(path, () => resolve());
+      server.listen(besides(path), () => resolve());
     } finally {
       process.umask(before);
     }
   });
   server.removeAllListeners("error");
-  await chmod(path, Number.parseInt(mode, 8));
+  try {
+    await chmod(besides(path), Number.parseInt(mode, 8));
+    await rename(besides(path), path);
+  } catch (error) {
+    // Another process of this gateway has done it already: it is the same socket.
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
   return server;
+}
+
+/** At a gateway's end: their names are its own to take away. */
+export async function removeSockets(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await rm(path, { force: true });
 }
 
 const answers = (path: string): Promise<boolean> =>

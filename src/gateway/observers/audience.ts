@@ -51,6 +51,8 @@ export class Audience implements Observing {
   /** Counts go on over a reload. */
   readonly #dropped = new Map<string, number>();
   readonly #all = new Map<MountedObserver, Subscriber>();
+  /** Another process has the observers now. */
+  #elsewhere: Observing | undefined;
   /** Undefined: none of them asks for bills, so nothing is kept of a call. */
   #calls: ReservedCalls | undefined;
 
@@ -66,11 +68,18 @@ export class Audience implements Observing {
     this.#apart = Map.groupBy(candidates, ({ clients }) => clients);
   }
 
+  /** Undefined: they are here again. */
+  sendTo(elsewhere: Observing | undefined): void {
+    this.#elsewhere = elsewhere;
+  }
+
   turnedAway(refusal: TurnedAway): void {
+    if (this.#elsewhere) return this.#elsewhere.turnedAway(refusal);
     for (const candidate of this.#candidates) candidate.turnedAway(refusal);
   }
 
   seen(heard: HeardRequest, worker = 0): void {
+    if (this.#elsewhere) return this.#elsewhere.seen(heard);
     const { client: address } = heard;
     heard.worker = worker;
     let record: HeardRequest | undefined;
@@ -83,19 +92,22 @@ export class Audience implements Observing {
   }
 
   told(notice: Notice, from: object = this): void {
+    if (this.#elsewhere) return this.#elsewhere.told(notice);
     if (notice.type === "ledger" && !this.#isNews(notice.ok, from)) return;
     this.#journal.told(notice);
     for (const candidate of this.#candidates) candidate.told(notice);
   }
 
   async heard(notice: Notice): Promise<boolean> {
+    // Verdicts are heard there too, and told by it.
+    if (this.#elsewhere) return false;
     this.#journal.told(notice);
     const all = await Promise.all(this.#candidates.map((candidate) => candidate.heard(notice)));
     return !all.includes(false);
   }
 
   landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {
-    if (!this.#calls) return;
+    if (!this.#calls || this.#elsewhere) return;
     const lines = this.#calls.lines(batch, verdicts);
     if (lines.length === 0) return;
     for (const candidate of this.#candidates) candidate.billed(lines);

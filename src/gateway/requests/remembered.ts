@@ -15,6 +15,9 @@ export interface Remembered {
   readonly stats: Stats;
   /** How it hears of them. */
   readonly ear: MountedObserver;
+  /** Its counts are another process's from now on: written down once more, and not again unless that comes to nothing. */
+  cede(): Promise<void>;
+  keep(): void;
 }
 
 export async function remember(of: {
@@ -28,8 +31,9 @@ export async function remember(of: {
   const stats = new Stats();
   await readStats(stateDir, stats, log);
   let saved = ring.count;
+  let ceded = false;
   const save = async () => {
-    if (ring.count === saved) return;
+    if (ceded || ring.count === saved) return;
     saved = ring.count;
     await writeStats(stateDir, stats);
   };
@@ -40,6 +44,11 @@ export async function remember(of: {
   return {
     ring,
     stats,
+    async cede() {
+      await save().catch(failed);
+      ceded = true;
+    },
+    keep: () => void (ceded = false),
     ear: {
       id: "gateway",
       sends: "nowhere",

@@ -57,6 +57,7 @@ class BatchingLedger implements LedgerQueue {
   readonly #pinned = new Set<string>();
   readonly #beat: NodeJS.Timeout | undefined;
   readonly #about: LedgerOptions["about"];
+  readonly #isMoving: () => boolean;
   /** The batch that the store has now. */
   #under: readonly QueuedCommand[] = [];
   #closed = false;
@@ -64,9 +65,10 @@ class BatchingLedger implements LedgerQueue {
 
   constructor(
     store: Pick<Store, "apply" | "lease">,
-    { now = wallClock, tell = () => {}, patienceMs = PATIENCE_MS, about }: LedgerOptions,
+    { now = wallClock, tell = () => {}, patienceMs = PATIENCE_MS, ...more }: LedgerOptions,
   ) {
-    this.#about = about;
+    this.#about = more.about;
+    this.#isMoving = more.isMoving ?? (() => false);
     this.#store = store;
     this.#now = now;
     this.#patienceMs = patienceMs;
@@ -212,7 +214,7 @@ class BatchingLedger implements LedgerQueue {
     const slow = setInterval(async () => {
       // This process itself may have been starved. Then the answer is there already, and the timer only fired first.
       await turn();
-      if (waiting) this.#stalled();
+      if (waiting && !this.#isMoving()) this.#stalled();
     }, this.#patienceMs);
     try {
       const verdicts = await this.#store.apply(batch.map(({ command }) => command));

@@ -39,6 +39,8 @@ export interface LedgerOptions {
   tell?: (trouble: string | undefined) => void;
   /** How long a store may be silent. */
   patienceMs?: number;
+  /** Whether its silence has a reason that will be over. */
+  isMoving?: (() => boolean) | undefined;
   /** What this gateway says of itself with each sign of life. */
   about?: (() => InstanceFacts | undefined) | undefined;
 }

@@ -135,6 +135,8 @@ interface ServicesOf {
   admin?: HoldersOf["admin"];
   /** May still be on its way. */
   store: Store | Promise<Store>;
+  /** Whether the store is on its way to another process. */
+  isMoving?: () => boolean;
   /** What this gateway says of itself to a store that it shares with others. */
   about?: (() => InstanceFacts | undefined) | undefined;
   /** As another process tells of them; without them our own. */
@@ -213,6 +215,7 @@ export async function openServices(config: GatewayConfig, of: ServicesOf): Promi
   hearStore(services, of.observing !== undefined);
   services.ledger = createLedger(services.writes, {
     about: of.about,
+    isMoving: of.isMoving,
     tell(trouble) {
       const ok = trouble === undefined;
       if (ok) log.info({}, "the ledger takes rows again");

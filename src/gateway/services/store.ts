@@ -122,6 +122,7 @@ function behindFence(store: Store & Commands, open: () => Promise<void>): Store 
     size: store.size && (() => store.size!()),
     instances: store.instances && (() => store.instances!()),
     crossings: store.crossings,
+    handsOver: store.handsOver,
     keeping: store.keeping,
     moving: store.moving,
   } as Store & Commands;

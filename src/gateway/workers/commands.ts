@@ -48,8 +48,11 @@ export type WorkerCommands = {
   underWay(): readonly LiveRequest[];
   /** `/readyz` says that it ends, and all are still served; whether it has been asked before. */
   announce(): boolean;
-  /** Accepts no new client, and ends when the requests in flight are over; how many were cut off. */
-  stop(drainMs: number): Promise<number>;
+  /**
+   * Accepts no new client, and ends when the requests in flight are over; how many were cut off. `succeeded`: another gateway serves the
+   * same ports already.
+   */
+  stop(drainMs: number, succeeded: boolean): Promise<number>;
 };
 
 /** What all of them are told while they serve. */

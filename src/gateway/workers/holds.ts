@@ -75,7 +75,12 @@ export function createHolds(apply: Store["apply"]): Holds {
   };
 }
 
-const presumed = (attempt: string, call: Open, at: number): Settle & { at: number } => ({
+/** As recovery settles a call of which no more is known. */
+export const presumed = (
+  attempt: string,
+  call: Pick<Open, "holdNano" | "usage" | "costNano">,
+  at: number,
+): Settle & { at: number } => ({
   do: "settle",
   attempt,
   at,

@@ -56,7 +56,8 @@ export class WorkerPool {
   readonly #retired = new WeakSet<Member>();
   readonly #follow: () => void;
   #order: WorkerConfig;
-  #places: readonly BoundPlace[] = [];
+  /** Where its ports are, once they are open. */
+  places: readonly BoundPlace[] = [];
   #failures = 0;
   #opened = false;
   #announced = false;
@@ -113,7 +114,7 @@ export class WorkerPool {
     this.#order = order;
     // A worker that cannot is of no use; one that has joined since these were asked knows of the order before.
     const joined = [...this.#serving].filter((member) => !workers.includes(member));
-    const commit = (member: Member) => member.ask("commit", WORD_MS, this.#places);
+    const commit = (member: Member) => member.ask("commit", WORD_MS, this.places);
     await Promise.all([
       this.#each(workers, (member) => commit(member).catch(member.kill)),
       this.#each(joined, (member) => this.#catchUp(member).catch(member.kill)),
@@ -151,16 +152,16 @@ export class WorkerPool {
   /** Whether any of them has been asked for /readyz. */
   async announce(): Promise<boolean> {
     this.#announced = true;
-    const members = [...this.#all];
-    const asked = await Promise.all(members.map((each) => each.wonder("announce", WORD_MS)));
+    const asked = await Promise.all([...this.#all].map((each) => each.wonder("announce", WORD_MS)));
     return asked.includes(true);
   }
 
-  async close(drainMs: number): Promise<number> {
+  leave = (drainMs: number): Promise<number> => this.close(drainMs, true);
+  async close(drainMs: number, succeeded = false): Promise<number> {
     this.#ending = true;
     let cut = 0;
     await this.#each([...this.#all], async (member) => {
-      const stopped = member.ask("stop", drainMs + END_MS, drainMs);
+      const stopped = member.ask("stop", drainMs + END_MS, drainMs, succeeded);
       // It could not write all that it had, say: what it left is settled here.
       cut += await stopped.catch(() => (member.kill(), 0));
       const late = setTimeout(member.kill, END_MS);
@@ -217,17 +218,16 @@ export class WorkerPool {
   /** The first one shows whether the ports can be had; the others join it. */
   async #openPort(workers: readonly Member[]): Promise<void> {
     const { listen, handed } = this.#of;
-    const any = listen.some(({ port }) => port === 0);
-    for (let tries = any ? TRIES : 1; ; tries--) {
-      this.#places = await Promise.all(listen.map((each, i) => chosenPlace(each, handed[i])));
+    for (let tries = listen.some(({ port }) => port === 0) ? TRIES : 1; ; tries--) {
+      this.places = await Promise.all(listen.map((each, i) => chosenPlace(each, handed[i])));
       try {
-        this.urls = await workers[0]!.ask("commit", WORD_MS, this.#places);
+        this.urls = await workers[0]!.ask("commit", WORD_MS, this.places);
         break;
       } catch (error) {
         if (tries <= 1) throw error;
       }
     }
-    for (const member of workers.slice(1)) await member.ask("commit", WORD_MS, this.#places);
+    for (const member of workers.slice(1)) await member.ask("commit", WORD_MS, this.places);
     // While the port opens no worker takes the place of one that ends.
     const gone = workers.find((member) => !this.#all.has(member));
     if (gone) throw new Error(`A worker has ended (${await gone.over}).`);
@@ -260,7 +260,7 @@ export class WorkerPool {
       "a worker is not well: it finishes what it has, and another one takes its place",
     );
     const { drainMs } = this.#of;
-    member.ask("stop", drainMs() + END_MS, drainMs()).catch(() => member.kill());
+    member.ask("stop", drainMs() + END_MS, drainMs(), false).catch(() => member.kill());
     void this.#replace(member, "an error that was not caught");
   }
 
@@ -293,7 +293,7 @@ export class WorkerPool {
       order = this.#order;
       const problems = await this.#prepare(member, order);
       if (problems.length > 0) throw new Error(problems.map(({ message }) => message).join("; "));
-      await member.ask("commit", WORD_MS, this.#places);
+      await member.ask("commit", WORD_MS, this.places);
     } while (order !== this.#order);
     if (this.#announced) await member.ask("announce", WORD_MS);
   }

@@ -86,7 +86,7 @@ class WorkerProcess {
       readings: () => this.#here!.reader.read(),
       underWay: () => this.#here?.services.underWay.list() ?? [],
       announce: () => this.#here!.slot.announce(),
-      stop: (drainMs) => this.#stop(drainMs),
+      stop: (drainMs, succeeded) => this.#stop(drainMs, succeeded),
     };
   }
 
@@ -146,10 +146,11 @@ class WorkerProcess {
     };
   }
 
-  async #stop(drainMs: number): Promise<number> {
+  async #stop(drainMs: number, succeeded: boolean): Promise<number> {
     const slot = this.#here?.slot;
-    slot?.drain();
-    const cut = (await this.#listening?.close(drainMs)) ?? 0;
+    slot?.drain(!succeeded);
+    const how = succeeded ? "leave" : "close";
+    const cut = (await this.#listening?.[how](drainMs)) ?? 0;
     await this.#abandon();
     await slot?.end();
     this.#observing.flush();

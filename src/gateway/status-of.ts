@@ -1,0 +1,40 @@
+// How a gateway is, as its own process knows it.
+import type { Refresh } from "../catalogue/refresh.ts";
+import type { GenerationSlot } from "./generation/slot.ts";
+import type { Services } from "./services/services.ts";
+import { instancesOf } from "./services/store.ts";
+import type { Gateway, Status } from "./types.ts";
+
+export async function statusOf(
+  { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
+  of: Pick<Status, "version" | "file" | "startedAt" | "urls" | "lastReload" | "lastUpgrade"> & {
+    readonly services: Services;
+    readonly stage: GenerationSlot;
+    readonly refresh: Refresh;
+    /** The gateway before, while it has something under way. */
+    readonly before: Promise<Status["before"]> | undefined;
+  },
+): Promise<Status> {
+  const { services, stage, refresh, before, ...more } = of;
+  const { built, config, at } = stage.current;
+  return {
+    ...more,
+    pid: process.pid,
+    url,
+    admin: adminUrl,
+    stateDir,
+    state: stage.draining ? "draining" : "serving",
+    generation: built.gen.number,
+    configHash: config.hash,
+    loadedAt: at,
+    generations: stage.generations(),
+    leftOut: [...config.unmounted].map(([provider, why]) => ({ provider, why })),
+    lists: refresh.status(),
+    resting: services.rests.list(),
+    quarantined: services.conducts.list(),
+    speeds: services.rests.speeds(),
+    files: services.files.counts(),
+    instances: await instancesOf(services.store),
+    before: await before,
+  };
+}

@@ -1,0 +1,50 @@
+// The numbers of the sockets that this process listens on, for a process that takes its place. With several workers the cluster opens them
+// here and shows them to no one: so they are noted as they open.
+import { channel } from "node:diagnostics_channel";
+import { Server } from "node:net";
+import type { BoundPlace } from "../http/places.ts";
+import { besides } from "../http/unix-socket.ts";
+
+/** Node does not document where a server has its descriptor. Where it is not there nothing can be handed on, and that is said. */
+interface WithHandle {
+  readonly _handle?: { readonly fd?: number } | null;
+}
+
+export function descriptorOf(server: Server): number | undefined {
+  const fd = (server as WithHandle)._handle?.fd;
+  return fd !== undefined && fd >= 0 ? fd : undefined;
+}
+
+const keyOf = (at: ReturnType<Server["address"]>): string =>
+  typeof at === "string" ? at : `${at?.address} ${at?.port}`;
+
+/** Notes what this process opens from now on. */
+export class Descriptors implements Disposable {
+  readonly #noted = new Map<string, number>();
+  readonly #listening = channel("tracing:net.server.listen:asyncStart");
+
+  constructor() {
+    this.#listening.subscribe(this.#hear);
+  }
+
+  readonly #hear = (message: unknown): void => {
+    const { server } = message as { server: unknown };
+    if (!(server instanceof Server)) return;
+    // The cluster takes the handle away when it hears of the same.
+    server.prependOnceListener("listening", () => {
+      const fd = descriptorOf(server);
+      if (fd !== undefined) this.#noted.set(keyOf(server.address()), fd);
+    });
+  };
+
+  of(place: BoundPlace): number | undefined {
+    if ("fd" in place) return place.fd;
+    return this.#noted.get(
+      "socket" in place ? besides(place.socket) : `${place.host} ${place.port}`,
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.#listening.unsubscribe(this.#hear);
+  }
+}

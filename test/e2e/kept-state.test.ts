@@ -1,0 +1,82 @@
+// The promise of an upgrade: a folder that a release has left is opened by this one, nothing of it is another, and it goes on from there. And an
+// older version refuses a newer folder in one sentence.
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import { version } from "../../src/cli/loading.ts";
+import { askAnew, startGateway } from "../kit/daemon.ts";
+import { KEPT_STATES, keptYaml, told } from "../kit/kept-state.ts";
+import { program } from "../kit/program.ts";
+
+const releases = readdirSync(KEPT_STATES);
+
+it("there is one of this version", () => expect(releases).toContain(version));
+
+describe.each(releases)("the folder of %s", (release) => {
+  const copied = () => {
+    const dir = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
+    cpSync(join(KEPT_STATES, release, "state"), join(dir, ".tollgate"), { recursive: true });
+    return dir;
+  };
+
+  it("says what it said, its books are right, and its keys and budgets go on", async () => {
+    const daemon = await startGateway({ yaml: keptYaml, dir: copied() });
+    try {
+      const expected = JSON.parse(
+        readFileSync(join(KEPT_STATES, release, "told.json"), "utf8"),
+      ) as Record<string, unknown>;
+      // What has come since may say more; what was said is the same.
+      expect(await told(daemon)).toMatchObject(expected);
+      expect(await daemon.ask("ledger.verify")).toMatchObject({ problems: [] });
+      const key = readFileSync(join(KEPT_STATES, release, "state/key"), "utf8").trim();
+      expect(await askAnew(daemon, "demo/echo", key)).toBe(200);
+      expect(await askAnew(daemon, "demo/echo", `${key}x`)).toBe(401);
+    } finally {
+      await daemon[Symbol.asyncDispose]();
+    }
+  });
+
+  it("of an earlier form is brought to this one's, and how large it is is said first", async () => {
+    const dir = copied();
+    const db = new DatabaseSync(join(dir, ".tollgate/store/ledger.db"));
+    const { user_version: newest } = db.prepare("PRAGMA user_version").get() as {
+      user_version: number;
+    };
+    // As it was before there was an audit log.
+    db.exec(`DROP TABLE audit; PRAGMA user_version = ${newest - 1}`);
+    db.close();
+    const daemon = await startGateway({ yaml: keptYaml, dir });
+    try {
+      const line = await daemon.line(/brought to this version's form/);
+      expect(line).toMatchObject({ from: newest - 1, to: newest, bytes: expect.any(Number) });
+      expect(daemon.log.indexOf(line)).toBeLessThan(
+        daemon.log.findIndex(({ msg }) => msg === "listening"),
+      );
+      expect(await daemon.ask("audit.list")).toMatchObject({ items: expect.any(Array) });
+    } finally {
+      await daemon[Symbol.asyncDispose]();
+    }
+  });
+
+  it("from a newer version is refused in one sentence, and stays as it was", async () => {
+    const dir = copied();
+    const file = join(dir, ".tollgate/store/ledger.db");
+    const db = new DatabaseSync(file);
+    db.exec("PRAGMA user_version = 999");
+    db.close();
+    const before = readFileSync(file);
+    writeFileSync(join(dir, "gateway.yaml"), keptYaml);
+    const child = program({ cwd: dir, args: ["serve", "--port", "0"] });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (part: Buffer) => (output += part));
+    expect(await new Promise((resolve) => child.once("close", resolve))).toBe(1);
+    expect(output).toMatch(
+      /was written by a newer Tollgate \(ledger version 999, this one knows \d+\)/,
+    );
+    expect(readFileSync(file).equals(before)).toBe(true);
+    rmSync(dir, { recursive: true, force: true });
+  });
+});
