@@ -208,6 +208,7 @@ function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
   const model = decodeURIComponent(encoded ?? "");
   const body = asked.body.length > 0 ? asked.json() : {};
   if (asked.path === "/rerank") return ranked(body);
+  if (/^\/(?:openai|mantle)\//.test(asked.path)) return fake.says.to(asked);
   switch (verb) {
     case "converse":
       return inConverse(fake.says);

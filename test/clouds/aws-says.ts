@@ -141,7 +141,8 @@ export function invoked(speech: Speech, model: string, stream: boolean): Scripte
   const pieces = [said.body ?? []].flat().map((piece): Piece => {
     const tells = typeof piece === "object" && "tells" in piece ? piece.tells : undefined;
     const text = String(typeof piece === "object" && "tells" in piece ? piece.bytes : piece);
-    const data = /^data: (.*)$/m.exec(text)![1]!;
+    // Up to the line's feed: a text may hold what else ends a line to a pattern.
+    const data = /^data: ([^\n]*)/m.exec(text)![1]!;
     if (/"type":"error"/.test(data))
       return exception("throttlingException", JSON.parse(data).error.message);
     const bytes = event("chunk", { bytes: Buffer.from(data).toString("base64") });

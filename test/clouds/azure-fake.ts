@@ -178,7 +178,7 @@ function annotated(answer: ScriptedAnswer, stream: boolean): ScriptedAnswer {
     const text = String(told ? told.bytes : piece);
     const bytes = stream
       ? text.replace(
-          /^data: (\{.*\})$/m,
+          /^data: (\{[^\n]*\})/m,
           (_, data: string) => `data: ${JSON.stringify(marked(JSON.parse(data)))}`,
         )
       : JSON.stringify({ ...marked(JSON.parse(text)), ...prompt });

@@ -280,11 +280,18 @@ describe("Gemini in its own protocol", () => {
 
 describe("tokens", () => {
   it("are fetched once for many requests at once, and anew when the service calls them over", async () => {
+    const all = (client?: OpenAI) =>
+      Promise.all(Array.from({ length: 12 }, () => streamed(`vertex/${CLAUDE}`, client)));
+    await using own = await mounted();
+    const first = fake.minted;
+    await all(clientOf(own));
+    expect(fake.minted).toBe(first + 1);
     fake.good.clear();
-    const before = fake.minted;
-    await Promise.all(Array.from({ length: 12 }, () => streamed(`vertex/${CLAUDE}`)));
-    expect(fake.minted).toBe(before + 1);
-    expect(rowsOf(at).map(({ state }) => state)).toEqual(Array.from({ length: 12 }, () => "exact"));
+    await all(clientOf(own));
+    expect(fake.minted).toBe(first + 2);
+    expect(rowsOf(own).map(({ state }) => state)).toEqual(
+      Array.from({ length: 24 }, () => "exact"),
+    );
   });
 
   it("are had by a clock that is wrong, set by the service's", async () => {
