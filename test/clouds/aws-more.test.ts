@@ -189,7 +189,7 @@ it("models and profiles are listed, with what each makes", async () => {
     const res = await fetch(`${at.url}/v1/models`);
     return ((await res.json()) as any).data.map(({ id }: any) => id) as string[];
   };
-  await expect.poll(ids, { timeout: 60_000 }).toContain(`around/${MODEL}`);
+  await expect.poll(ids, { timeout: 120_000 }).toContain(`around/${MODEL}`);
   const all = await ids();
   expect(all).toContain("around/mistral.small");
   expect(all).not.toContain("around/amazon.canvas");
