@@ -11,6 +11,7 @@ import { gateway, json, say, type TestGateway } from "tollgate/testing";
 import aws from "../../plugins/providers/aws/index.ts";
 import { faultIn, faultOf } from "../../plugins/providers/aws/refusal.ts";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION, type FakeAws } from "./aws-fake.ts";
+import { until } from "../kit/waits.ts";
 import { rowsOf } from "./rows.ts";
 
 let fake: FakeAws;
@@ -189,7 +190,7 @@ it("models and profiles are listed, with what each makes", async () => {
     const res = await fetch(`${at.url}/v1/models`);
     return ((await res.json()) as any).data.map(({ id }: any) => id) as string[];
   };
-  await expect.poll(ids, { timeout: 120_000 }).toContain(`around/${MODEL}`);
+  await until(async () => (await ids()).includes(`around/${MODEL}`));
   const all = await ids();
   expect(all).toContain("around/mistral.small");
   expect(all).not.toContain("around/amazon.canvas");
