@@ -20,6 +20,8 @@ import { messages } from "../src/protocols/messages/index.ts";
 import { moderations } from "../src/protocols/moderations/index.ts";
 import { rerank } from "../src/protocols/rerank/index.ts";
 import { responses } from "../src/protocols/responses/index.ts";
+import { speech } from "../src/protocols/speech/index.ts";
+import { transcriptions } from "../src/protocols/transcriptions/index.ts";
 
 /** Every schema with the rules it is compiled under. */
 export async function schemas(): Promise<readonly (readonly [schema: object, rules: Rules])[]> {
@@ -41,6 +43,8 @@ export async function schemas(): Promise<readonly (readonly [schema: object, rul
     moderations(),
     rerank(),
     responses(),
+    speech(),
+    transcriptions(),
   ].map(({ server }) => server?.schema);
   return [
     ...[SKELETON, FACTS, NOTHING, ...options].map((schema) => [schema, DIALECT] as const),

@@ -12,6 +12,8 @@ export const builtin = {
     moderations: () => import("./frontends/moderations.ts"),
     rerank: () => import("./frontends/rerank.ts"),
     responses: () => import("./frontends/responses.ts"),
+    speech: () => import("./frontends/speech.ts"),
+    transcriptions: () => import("./frontends/transcriptions.ts"),
     usage: () => import("./frontends/usage.ts"),
   },
   provider: {

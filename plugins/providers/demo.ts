@@ -9,12 +9,14 @@ import { read } from "./demo/heard.ts";
 import { image } from "./demo/image.ts";
 import { moderation } from "./demo/moderation.ts";
 import { rerank } from "./demo/rerank.ts";
+import { speech } from "./demo/speech.ts";
+import { transcript } from "./demo/transcript.ts";
 
 export default defineProvider({
   api: 1,
   name: "demo",
   summary:
-    "Answers offline: echo, think, tools, lorem, slow, fail, image, embed, rerank, moderate, complete",
+    "Answers offline: echo, think, tools, lorem, slow, fail, image, embed, rerank, moderate, complete, speech, transcribe",
   stability: "stable",
   options: {
     type: "object",
@@ -40,6 +42,8 @@ export default defineProvider({
       },
       { kind: "image", run: (request, call) => image(request, call) },
       { kind: "completion", run: (request, call) => completion(request, call) },
+      { kind: "speech", run: (request, call) => speech(request, call) },
+      { kind: "transcript", run: (request, call) => transcript(request, call) },
       { kind: "moderation", run: (request, call) => moderation(request, call), streams: "never" },
       { kind: "rerank", run: (request, call) => rerank(request, call), streams: "never" },
       { kind: "embedding", run: (request, call) => embedding(request, call), streams: "never" },

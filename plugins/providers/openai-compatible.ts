@@ -1,4 +1,4 @@
-// Any backend that speaks OpenAI's chat completions, or responses, images and embeddings beside them, and has no row of its own.
+// Any backend that speaks OpenAI's chat completions, or responses, images, embeddings and sound beside them, and has no row of its own.
 import { defineProvider } from "tollgate/plugin";
 import {
   endpointsOf,
@@ -109,6 +109,25 @@ export default defineProvider({
         description:
           'Models that rank, at /rerank; one star in each stands for anything: "*rerank*". Absent: none',
       },
+      speech: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        description:
+          'Models that speak, at /audio/speech; one star in each stands for anything: "tts*". Absent: none',
+      },
+      speech_events: {
+        type: "boolean",
+        description:
+          "Those models can send sound in events and tell their counts there: they are asked to. false: they cannot. Absent: what the client asks for is passed on",
+      },
+      transcriptions: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        description:
+          'Models that write down what they hear, at /audio/transcriptions and /audio/translations; one star in each stands for anything: "*whisper*". Absent: none',
+      },
       image_bytes: {
         enum: ["b64_json", "base64", "bytes", "url"],
         default: "b64_json",
@@ -155,14 +174,26 @@ export default defineProvider({
         }),
         ...(o.embeddings && { embeddings: { serves: o.embeddings } }),
         ...(o.rerank && { rerank: { serves: o.rerank } }),
+        ...(o.speech && {
+          speech: {
+            serves: o.speech,
+            ...(o.speech_events !== undefined && { events: o.speech_events ? ["*"] : [] }),
+          },
+        }),
+        ...(o.transcriptions && { transcriptions: { serves: o.transcriptions } }),
       },
     };
     return {
       endpoints: endpointsOf(row, based(o.base_url, undefined)),
       ...(o.models && {
         models: (line) => {
-          const { images, embeddings } = o;
-          const shape = { ...(images && { images }), ...(embeddings && { embeddings }) };
+          const { images, embeddings, speech, transcriptions } = o;
+          const shape = {
+            ...(images && { images }),
+            ...(embeddings && { embeddings }),
+            ...(speech && { speech }),
+            ...(transcriptions && { transcriptions }),
+          };
           return listed(line, shape, kindsOf(row));
         },
       }),

@@ -1,6 +1,7 @@
-// OpenAI: responses, chat, images, embeddings and moderations under one base. Responses stand first: what has to be translated loses least there.
+// OpenAI: responses, chat, images, embeddings, moderations and sound under one base. Responses stand first: what has to be translated loses least there.
 import { fromRow } from "tollgate/protocols/compatible";
 import { embeds, judges } from "./embedding-facts.ts";
+import { hears, speaks } from "./sound-facts.ts";
 
 export default fromRow({
   name: "openai",
@@ -15,6 +16,14 @@ export default fromRow({
       embeds("text-embedding-3-small", "0.02"),
       embeds("text-embedding-3-large", "0.13"),
       judges("omni-moderation-latest", "0"),
+      speaks("tts-1", { characters: "15" }, "2027-01-06"),
+      speaks("tts-1-hd", { characters: "30" }, "2027-01-06"),
+      speaks("gpt-4o-mini-tts", { input: "0.6", audio_out: "12" }, "2027-01-06"),
+      hears("whisper-1", "0.0001"),
+      hears("gpt-transcribe", "0.000075"),
+      hears("gpt-4o-transcribe"),
+      hears("gpt-4o-mini-transcribe"),
+      hears("gpt-4o-transcribe-diarize"),
     ],
   },
   speaks: {
@@ -110,5 +119,14 @@ export default fromRow({
     },
     embeddings: { task: false },
     moderations: {},
+    // What counts nothing but in events is asked for them.
+    speech: { events: ["gpt-*"] },
+    transcriptions: {
+      formats: [
+        { of: ["whisper-*"], formats: ["json", "text", "srt", "verbose_json", "vtt"] },
+        { of: ["gpt-4o-transcribe-diarize*"], formats: ["json", "text", "diarized_json"] },
+        { of: ["gpt-4o-transcribe*", "gpt-4o-mini-transcribe*"], formats: ["json"] },
+      ],
+    },
   },
 });

@@ -1,6 +1,7 @@
 // Clouds that serve other people's models.
 import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
+import { hears } from "./sound-facts.ts";
 
 /** How templates of open models are told to think. */
 const template = { control: "chat_template_kwargs" } as const;
@@ -13,6 +14,7 @@ export const clouds: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "https://api.groq.com/openai/v1",
+    facts: { asOf: "2026-11-22", models: [hears("whisper-large-v3", "0.0000308")] },
     speaks: {
       "chat-completions": {
         ...plain,
@@ -49,6 +51,7 @@ export const clouds: readonly Backend[] = [
         ],
       },
       responses: {},
+      transcriptions: {},
     },
   },
   {

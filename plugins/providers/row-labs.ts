@@ -1,6 +1,7 @@
 // Laboratories that make models, and serve them from outside mainland China.
 import type { Backend } from "./row-backend.ts";
 import { embeds, judges, ranks } from "./embedding-facts.ts";
+import { hears } from "./sound-facts.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 /** What xAI draws in. */
@@ -20,6 +21,17 @@ const XAI_RATIOS = [
   "9:20",
 ];
 
+/** What only OpenAI reads in a request for a transcript. */
+const NOT_HEARD = [
+  "prompt",
+  "include",
+  "chunking_strategy",
+  "known_speaker_names",
+  "known_speaker_references",
+  "languages",
+  "keywords",
+];
+
 export const labs: readonly Backend[] = [
   {
     name: "mistral",
@@ -35,6 +47,7 @@ export const labs: readonly Backend[] = [
         embeds("mistral-embed"),
         embeds("codestral-embed"),
         judges("mistral-moderation-latest"),
+        hears("voxtral-mini-latest"),
       ],
     },
     speaks: {
@@ -89,6 +102,7 @@ export const labs: readonly Backend[] = [
       },
       moderations: { texts: true },
       "mistral-fim": {},
+      transcriptions: { formats: false, translates: false, drop: NOT_HEARD },
     },
   },
   {

@@ -81,6 +81,7 @@ export const local: readonly Backend[] = [
       completions: {},
       embeddings: {},
       rerank: {},
+      transcriptions: {},
     },
   },
   {

@@ -73,9 +73,18 @@ export const FACTS: Schema = closed({
   kind: {
     type: "string",
     pattern: "^[a-z][a-z0-9_-]{0,31}$",
-    examples: ["chat", "image", "embedding", "rerank", "moderation", "completion"],
+    examples: [
+      "chat",
+      "image",
+      "embedding",
+      "rerank",
+      "moderation",
+      "completion",
+      "speech",
+      "transcript",
+    ],
     description:
-      "What it makes: chat, image, embedding, rerank, moderation, completion, or a kind that a package adds",
+      "What it makes: chat, image, embedding, rerank, moderation, completion, speech, transcript, or a kind that a package adds",
   },
   name: named("For people"),
   protocols: names("Which of the provider's protocols serve it"),

@@ -34,6 +34,8 @@ export const DEFAULT_FRONTENDS = [
   "embeddings",
   "rerank",
   "moderations",
+  "speech",
+  "transcriptions",
   "models",
 ];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];

@@ -1,3 +1,5 @@
+import type { CommonRequest } from "./common-request.ts";
+import type { Passage, Sound, SpeechRequest, TranscriptRequest } from "./sound.ts";
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**
@@ -17,24 +19,16 @@ export interface Works {
   rerank: { request: RerankRequest; item: Ranking };
   moderation: { request: ModerationRequest; item: Judgement };
   completion: { request: CompletionRequest; item: never };
+  speech: { request: SpeechRequest; item: Sound };
+  transcript: { request: TranscriptRequest; item: Passage };
 }
+export type { CommonRequest } from "./common-request.ts";
 /** A kind of work: the key of its types in `Works`. */
 export type Kind = keyof Works & string;
 /** A decoded request of that kind. */
 export type ModelRequest<K extends Kind = Kind> = Works[K]["request"];
 /** One whole thing of an answer of that kind. */
 export type WorkItem<K extends Kind = Kind> = Works[K]["item"];
-
-/** What a request of any kind says. The host reads these and nothing else of it. */
-export interface CommonRequest {
-  model: string;
-  stream: boolean;
-  user?: Opt<string>;
-  /** Top-level fields that the codec does not know. The host sets them upstream unless the model refuses them. */
-  rest: JsonObject;
-  /** Known to one protocol only, by its id; only that protocol's codec reads it back, so it cannot leak onto another wire. */
-  ext: { readonly [protocol: string]: Json };
-}
 
 /** A conversation to be continued, in words that no protocol owns. */
 export type ChatRequest = Readonly<

@@ -13,7 +13,7 @@ import type { Price } from "../model/facts.ts";
 import { chatWork } from "../model/chat-work.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
-import type { Portion, Work } from "../model/work.ts";
+import type { Portion, Work, WorkExtent } from "../model/work.ts";
 import { cost, dearest, type Circumstances } from "./price.ts";
 
 export interface Ask extends Circumstances {
@@ -193,20 +193,30 @@ function outputHeld(ask: Ask): number {
   return ask.mode === "hard" ? cap : Math.min(cap, Math.max(LEAST_OUTPUT, ask.usual ?? 0));
 }
 
+/** How much of a piece it is likely to come to, whatever it costs; 0 where this work is not measured so. */
+export function mostOf(ask: Ask, unit: Unit): number {
+  const extent = extentOf(ask, ask.input, 0);
+  for (const measure of workOf(ask).most(extent))
+    for (const { units, count } of measure) if (units[0] === unit) return count;
+  return 0;
+}
+
+const extentOf = (ask: Ask, input: number, output: number): WorkExtent => ({
+  worst: ask.mode === "hard",
+  input,
+  output,
+  n: answers(ask),
+  runs: ask.runs ?? 0,
+  media: ask.media ?? false,
+  size: ask.size,
+  counts: ask.counts ?? {},
+});
+
 /** By the first of the work's measures that the price has lines for. What upstream chooses is taken to be the dearest. */
 function worth(ask: Ask, price: Price, output: number): bigint | null {
   const worst = ask.mode === "hard";
   const input = worst ? Math.max(ask.input, ask.inputMost ?? 0) : ask.input;
-  const measures = workOf(ask).most({
-    worst,
-    input,
-    output,
-    n: answers(ask),
-    runs: ask.runs ?? 0,
-    media: ask.media ?? false,
-    size: ask.size,
-    counts: ask.counts ?? {},
-  });
+  const measures = workOf(ask).most(extentOf(ask, input, output));
   for (const measure of measures) {
     const nano = costOf(measure, price, ask);
     if (nano !== null) return nano;

@@ -6,7 +6,16 @@ import type { Infer } from "./schema.ts";
 /** At most `max` of a unit in a window, counted together for all that share `scope`. */
 export interface Limit {
   scope: string;
-  unit: "requests" | "concurrent" | "tokens" | "input" | "output" | "images" | "nano_usd";
+  unit:
+    | "requests"
+    | "concurrent"
+    | "tokens"
+    | "input"
+    | "output"
+    | "images"
+    | "characters"
+    | "seconds"
+    | "nano_usd";
   max: number | bigint;
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
 }
@@ -65,7 +74,18 @@ export const LIMIT = {
   required: ["unit", "max", "per"],
   properties: {
     unit: {
-      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "usd", "nano_usd"],
+      enum: [
+        "requests",
+        "concurrent",
+        "tokens",
+        "input",
+        "output",
+        "images",
+        "characters",
+        "seconds",
+        "usd",
+        "nano_usd",
+      ],
       description: "What is counted; usd is a budget in dollars",
     },
     max: {

@@ -24,7 +24,10 @@ export type Path = string | ((of: CallContext) => string);
  */
 export interface Protocol<K extends Kind = Kind> {
   id: string;
-  /** What is asked for in it: `chatWork`, `imageWork`, `embeddingWork`, `rerankWork`, `moderationWork`, `completionWork`, or a package's own. */
+  /**
+   * What is asked for in it: `chatWork`, `imageWork`, `embeddingWork`, `rerankWork`, `moderationWork`, `completionWork`,
+   * `speechWork`, `transcriptWork`, or a package's own.
+   */
   work: Work<K>;
   server?: ServerHalf<K>;
   client?: ClientHalf<K>;

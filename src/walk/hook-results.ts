@@ -48,6 +48,8 @@ const UNITS: ReadonlySet<unknown> = new Set<Limit["unit"]>([
   "input",
   "output",
   "images",
+  "characters",
+  "seconds",
   "nano_usd",
 ]);
 const SPANS: ReadonlySet<unknown> = new Set<Limit["per"]>([

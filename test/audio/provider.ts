@@ -27,12 +27,12 @@ export default defineProvider({
     models: [
       {
         model: "ear",
-        kind: "transcript",
+        kind: "dictation",
         price: { lines: [{ unit: "seconds", usd: "0.0001", per: 1 }] },
       },
       {
         model: "mouth",
-        kind: "speech",
+        kind: "recital",
         price: { lines: [{ unit: "characters", usd: "15", per: 1_000_000 }] },
       },
     ],

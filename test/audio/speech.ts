@@ -12,7 +12,7 @@ import {
 import { refused, told } from "./parts.ts";
 
 export type SpeechRequest = Readonly<
-  CommonRequest & { kind: "speech"; input: string; voice?: Opt<string> }
+  CommonRequest & { kind: "recital"; input: string; voice?: Opt<string> }
 >;
 export interface Sound {
   readonly bytes: Buffer;
@@ -20,12 +20,12 @@ export interface Sound {
 
 declare module "tollgate/plugin" {
   interface Works {
-    speech: { request: SpeechRequest; item: Sound };
+    recital: { request: SpeechRequest; item: Sound };
   }
 }
 
-export const speechWork: Work<"speech"> = {
-  kind: "speech",
+export const speechWork: Work<"recital"> = {
+  kind: "recital",
   noun: "a speech model",
   modality: "audio",
   listed: true,
@@ -35,10 +35,10 @@ export const speechWork: Work<"speech"> = {
   guess: ({ usage }) => usage,
   pricing: ["{ characters: … }", "dollars a character"],
   examples: [{ about: "a page", usage: { characters: 2000 } }],
-  sample: (model) => ({ kind: "speech", model, stream: true, input: "Hello", rest: {}, ext: {} }),
+  sample: (model) => ({ kind: "recital", model, stream: true, input: "Hello", rest: {}, ext: {} }),
 };
 
-const server: ServerHalf<"speech"> = {
+const server: ServerHalf<"recital"> = {
   schema: {
     type: "object",
     required: ["model", "input"],
@@ -49,7 +49,7 @@ const server: ServerHalf<"speech"> = {
     counts: { characters: typeof input === "string" ? input.length : 0 },
   }),
   request: ({ model, input, voice, ...rest }) => ({
-    kind: "speech",
+    kind: "recital",
     model: model as string,
     stream: true,
     input: input as string,
@@ -70,7 +70,7 @@ const server: ServerHalf<"speech"> = {
   ping: "",
 };
 
-const client: ClientHalf<"speech"> = {
+const client: ClientHalf<"recital"> = {
   paths: { generate: "/audio/speech" },
   request: ({ input, voice }, { model }) => ({ model, input, voice }),
   stream(emit) {
@@ -86,7 +86,7 @@ const client: ClientHalf<"speech"> = {
 };
 
 /** The last piece waits until the call is billed: without it the sound is not whole. */
-const relay: NonNullable<ClientHalf<"speech">["relay"]> = (sink, _to, headers) => {
+const relay: NonNullable<ClientHalf<"recital">["relay"]> = (sink, _to, headers) => {
   sink.type(headers["content-type"] ?? "application/octet-stream");
   let last: Buffer | undefined;
   return {
@@ -104,8 +104,8 @@ const relay: NonNullable<ClientHalf<"speech">["relay"]> = (sink, _to, headers) =
   };
 };
 
-export const speech = (passes = true): Protocol<"speech"> => ({
-  id: "speech",
+export const speech = (passes = true): Protocol<"recital"> => ({
+  id: "recital",
   work: speechWork,
   server,
   client: passes ? { ...client, relay } : client,

@@ -20,7 +20,7 @@ import { isObject, parsed, refused, told } from "./parts.ts";
 
 export type TranscriptRequest = Readonly<
   CommonRequest & {
-    kind: "transcript";
+    kind: "dictation";
     file: FilePart;
     language?: Opt<string>;
     temperature?: Opt<number>;
@@ -33,12 +33,12 @@ export interface Transcript {
 
 declare module "tollgate/plugin" {
   interface Works {
-    transcript: { request: TranscriptRequest; item: Transcript };
+    dictation: { request: TranscriptRequest; item: Transcript };
   }
 }
 
-export const transcriptWork: Work<"transcript"> = {
-  kind: "transcript",
+export const transcriptWork: Work<"dictation"> = {
+  kind: "dictation",
   noun: "a transcription model",
   modality: "transcripts",
   listed: true,
@@ -49,7 +49,7 @@ export const transcriptWork: Work<"transcript"> = {
   pricing: ["{ seconds: … }", "dollars a second"],
   examples: [{ about: "a minute", usage: { seconds: 60 } }],
   sample: (model) => ({
-    kind: "transcript",
+    kind: "dictation",
     model,
     stream: false,
     file: { filename: "a.wav", mime: "audio/wav", data: Buffer.from("RIFF") },
@@ -77,7 +77,7 @@ const plain = ({ body }: Pick<AnswerContext, "body">) => body["response_format"]
 const textOf = ({ items = [] }: ModelAnswer) =>
   items.map((item) => (item as Transcript).text).join("");
 
-const server: ServerHalf<"transcript"> = {
+const server: ServerHalf<"dictation"> = {
   schema: {
     type: "object",
     required: ["model", "file"],
@@ -97,7 +97,7 @@ const server: ServerHalf<"transcript"> = {
     const { model, file: _file, language, temperature, timestamp_granularities, ...rest } = body;
     const { response_format: _format, stream, ...others } = rest;
     return {
-      kind: "transcript",
+      kind: "dictation",
       model: model as string,
       stream: stream === "true",
       file: fileOf(body),
@@ -139,7 +139,7 @@ const secondsOf = (said: JsonObject): Usage => {
   return typeof usage === "number" ? { seconds: usage } : {};
 };
 
-const client: ClientHalf<"transcript"> = {
+const client: ClientHalf<"dictation"> = {
   paths: { generate: "/audio/transcriptions" },
   request: ({ file, language, temperature, granularities, stream }, { model }) => ({
     model,
@@ -181,7 +181,7 @@ const client: ClientHalf<"transcript"> = {
 };
 
 /** Upstream's own type goes on; plain text brings no counts, and lines bring them in the last one. */
-const relay: NonNullable<ClientHalf<"transcript">["relay"]> = (sink, to, headers) => {
+const relay: NonNullable<ClientHalf<"dictation">["relay"]> = (sink, to, headers) => {
   const mime = headers["content-type"] ?? "application/json";
   sink.type(mime);
   let last: Buffer = Buffer.alloc(0);
@@ -204,8 +204,8 @@ const relay: NonNullable<ClientHalf<"transcript">["relay"]> = (sink, to, headers
 };
 
 /** `passes`: the client's form and upstream's bytes go on as they came. */
-export const transcripts = (passes = true): Protocol<"transcript"> => ({
-  id: "transcripts",
+export const transcripts = (passes = true): Protocol<"dictation"> => ({
+  id: "dictations",
   work: transcriptWork,
   server,
   client: passes ? { ...client, relay } : client,

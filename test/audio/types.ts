@@ -3,11 +3,11 @@ import type { RelaySink, ServerHalf } from "tollgate/plugin";
 import { speech } from "./speech.ts";
 
 const server = speech().server!;
-export const bytes: ServerHalf<"speech"> = { ...server, whole: () => Buffer.from("x") };
-export const json: ServerHalf<"speech"> = { ...server, whole: () => ({ text: "x" }) };
+export const bytes: ServerHalf<"recital"> = { ...server, whole: () => Buffer.from("x") };
+export const json: ServerHalf<"recital"> = { ...server, whole: () => ({ text: "x" }) };
 // @ts-expect-error  text is not an answer: a Buffer or JSON is
-export const text: ServerHalf<"speech"> = { ...server, whole: () => "x" };
-export const pieces: ServerHalf<"speech"> = {
+export const text: ServerHalf<"recital"> = { ...server, whole: () => "x" };
+export const pieces: ServerHalf<"recital"> = {
   ...server,
   stream(write) {
     write("x");

@@ -17,6 +17,7 @@ import {
 } from "tollgate/testing";
 import { startGateway } from "../kit/daemon.ts";
 import { speakingGemini } from "../protocols/gemini/speech.ts";
+import { HEARS as HEARING, speaking as speakingAloud } from "../e2e/audio/vendors.ts";
 import { batchEmbedding, embedding } from "../e2e/embeddings/vendors.ts";
 import { heard, refusal, type Heard } from "./heard.ts";
 import { PICTURE, USAGE } from "./scripts.ts";
@@ -42,6 +43,12 @@ export const EMBEDS = {
   mresp: "mresp/text-embedding-3-small",
   mgem: "mgem/gemini-embedding-001",
 } as const;
+
+/** The models that write down what they hear: of a host that counts nothing, and of one that counts seconds. */
+export const HEARS = { mchat: "mchat/my-whisper", mresp: "mresp/whisper-1" } as const;
+
+/** The models that speak: by the character, and by tokens that are told in events alone. */
+export const SPEAKS = { mchat: "mchat/my-tts", mresp: "mresp/gpt-4o-mini-tts" } as const;
 
 export interface Four extends AsyncDisposable {
   /** Of the daemon, without /v1. */
@@ -135,7 +142,9 @@ function routes(): ScriptedRoutes {
     "POST /chat/v1/chat/completions": inOwn,
     "POST /chat/v1/images/generations": json({ created: 1, data: [{ b64_json: B64 }] }),
     "POST /chat/v1/embeddings": embedding({ forms: false }),
-    "GET /chat/v1/models": listed("llama-4", "sdxl", "nomic-embed"),
+    "POST /chat/v1/audio/*": HEARING["POST /local/v1/audio/*"],
+    "POST /chat/v1/audio/speech": speakingAloud("characters"),
+    "GET /chat/v1/models": listed("llama-4", "sdxl", "nomic-embed", "my-whisper", "my-tts"),
     "POST /openai/v1/responses": inOwn,
     "POST /openai/v1/responses/input_tokens": json({
       object: "response.input_tokens",
@@ -143,7 +152,16 @@ function routes(): ScriptedRoutes {
     }),
     "POST /openai/v1/images/generations": drawn,
     "POST /openai/v1/embeddings": embedding(),
-    "GET /openai/v1/models": listed("gpt-5.5", "gpt-image-2", "text-embedding-3-small"),
+    "POST /openai/v1/audio/transcriptions": HEARING["POST /openai/v1/audio/transcriptions"],
+    "POST /openai/v1/audio/translations": HEARING["POST /openai/v1/audio/translations"],
+    "POST /openai/v1/audio/speech": speakingAloud("tokens"),
+    "GET /openai/v1/models": listed(
+      "gpt-5.5",
+      "gpt-image-2",
+      "text-embedding-3-small",
+      "whisper-1",
+      "gpt-4o-mini-tts",
+    ),
     "POST /anthropic/v1/messages": inOwn,
     "POST /anthropic/v1/messages/count_tokens": json({ input_tokens: 42 }),
     "GET /anthropic/v1/models": speaking(say(""), ["claude-sonnet-4-6"])["GET /v1/models"]!,
@@ -160,11 +178,11 @@ function routes(): ScriptedRoutes {
 }
 
 const yaml = (url: string) => `
-frontends: [chat-completions, messages, responses, images, embeddings, gemini, models]
+frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions, gemini, models]
 middleware: [auth, { use: usage, with: { label_headers: [${CHECK}] } }]
 store: memory
 providers:
-  mchat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k, images: ["sd*"], embeddings: ["nomic*"] } }
+  mchat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k, images: ["sd*"], embeddings: ["nomic*"], speech: ["*tts"], transcriptions: ["*whisper"] } }
   mresp:
     use: openai
     with: { base_url: "${url}/openai/v1", api_key: k }

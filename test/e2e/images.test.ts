@@ -254,8 +254,10 @@ describe("the catalogue", () => {
       "demo/moderate",
       "demo/rerank",
       "demo/slow",
+      "demo/speech",
       "demo/think",
       "demo/tools",
+      "demo/transcribe",
     ]);
     expect(await ids(KEY, { zdr: "required", kind: "image" })).toEqual(["demo/image"]);
     expect((await client().models.retrieve("together/flux/schnell")).id).toBe(

@@ -153,10 +153,11 @@ describe("every request", () => {
     const answer = JSON.parse(stdout);
     expect(answer).not.toHaveProperty("error");
     const [, path = ""] =
-      /127\.0\.0\.1:8787\/\S+?\/(embeddings|rerank|moderations|images|(?<!chat\/)completions)\b/.exec(
+      /127\.0\.0\.1:8787\/\S+?\/(audio|embeddings|rerank|moderations|images|(?<!chat\/)completions)\b/.exec(
         block.text,
       ) ?? [];
     if (path === "") return expect(stdout).toContain("Hello, gate.");
+    if (path === "audio") return expect(answer.text).toBe("A harbour at dusk.");
     if (path === "embeddings") return expect(answer.data[0].embedding.length).toBeGreaterThan(100);
     if (path === "completions") return expect(answer.choices[0].text).toMatch(/\w/);
     if (path === "moderations") return expect(answer.results[0]).toHaveProperty("flagged");

@@ -49,7 +49,18 @@ const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
   "mistral-fim": GOES_ON,
   "ollama-generate": GOES_ON,
   moderations: { path: "/v1/moderations", body: { input: "A fjord" } },
+  transcriptions: { path: "/v1/audio/transcriptions", body: { file: "a fjord's sound" } },
 };
+/** Asked in a form. */
+const FORMS: ReadonlySet<string> = new Set(["transcriptions"]);
+
+function formOf(fields: object): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields))
+    if (name === "file") form.set(name, new Blob([value]), "fjord.wav");
+    else form.set(name, value);
+  return form;
+}
 
 /** What its models are listed as; one that chats need not be listed. */
 const KIND: { readonly [protocol: string]: readonly [kind: string, model: string] } = {
@@ -63,6 +74,7 @@ const KIND: { readonly [protocol: string]: readonly [kind: string, model: string
   completions: ["completion", "goes-on-*"],
   "mistral-fim": ["completion", "goes-on-*"],
   "ollama-generate": ["completion", "goes-on-*"],
+  transcriptions: ["transcript", "hears-*"],
 };
 
 /** A model that this endpoint serves. */
@@ -99,6 +111,7 @@ beforeAll(async () => {
             choices: [{ index: 0, text: "x", message: { content: "x" }, finish_reason: "stop" }],
             done: true,
             response: "x",
+            text: "x",
             results: [{ index: 0, relevance_score: 1 }],
           }),
     "GET *": json({ data: [{ id: "listed-1" }] }),
@@ -112,7 +125,7 @@ beforeAll(async () => {
     return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
   });
   gateway = await startGateway({
-    yaml: `frontends: [chat-completions, messages, responses, completions, images, embeddings, rerank, moderations, models]
+    yaml: `frontends: [chat-completions, messages, responses, completions, images, embeddings, rerank, moderations, transcriptions, models]
 middleware: [auth]
 store: memory
 providers:
@@ -153,12 +166,14 @@ describe("addresses", () => {
     const answer = await fetch(gateway.url + path, {
       method: "POST",
       headers: {
-        "content-type": "application/json",
+        ...(!FORMS.has(protocol) && { "content-type": "application/json" }),
         ...(protocol === "messages"
           ? { "x-api-key": gateway.key }
           : { authorization: `Bearer ${gateway.key}` }),
       },
-      body: JSON.stringify({ model: `${name}/${model}`, ...body }),
+      body: FORMS.has(protocol)
+        ? formOf({ model: `${name}/${model}`, ...body })
+        : JSON.stringify({ model: `${name}/${model}`, ...body }),
     });
     const said = await answer.text();
     expect(answer.status, said).toBe(200);
@@ -174,7 +189,9 @@ describe("addresses", () => {
       xApiKey: auth === "x-api-key" ? key : undefined,
       apiKey: auth === "api-key" ? key : undefined,
     });
-    expect(asked[0]!.json().model).toBe(model);
+    if (FORMS.has(protocol))
+      expect(asked[0]!.body.toString()).toContain(`"model"\r\n\r\n${model}\r\n`);
+    else expect(asked[0]!.json().model).toBe(model);
     expect(asked[0]!.headers["anthropic-version"]).toBe(
       protocol === "messages" ? "2023-06-01" : undefined,
     );

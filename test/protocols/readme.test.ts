@@ -9,6 +9,8 @@ import { table as fromEmbeddings } from "./embeddings/fields.ts";
 import { table as fromGemini } from "./gemini/fields.ts";
 import { table as fromMessages } from "./messages/fields.ts";
 import { table as fromResponses } from "./responses/fields.ts";
+import { table as fromSpeech } from "./speech/fields.ts";
+import { table as fromTranscriptions } from "./transcriptions/fields.ts";
 
 const FILE = new URL("../../src/protocols/README.md", import.meta.url);
 
@@ -18,6 +20,8 @@ const TABLES: readonly (readonly [name: string, table: () => string])[] = [
   ["messages", fromMessages],
   ["responses", fromResponses],
   ["embeddings", fromEmbeddings],
+  ["speech", fromSpeech],
+  ["transcriptions", fromTranscriptions],
   ["gemini", fromGemini],
   ...Object.keys(upstreams).map((id) => [`answers of ${id}`, answersFrom(id)] as const),
 ];

@@ -10,7 +10,7 @@ const WORDS = ["request", "stream", "whole", "fault", "prepare", "relay", "count
 const PICKING =
   /^(?:export )?(?:const|function) (?:isObject|object|list|objects|number|flag|parsed)\b.*\bunknown\b/m;
 
-it("is about the nine", () =>
+it("is about the eleven", () =>
   expect(PROTOCOLS).toEqual([
     "chat-completions",
     "completions",
@@ -21,6 +21,8 @@ it("is about the nine", () =>
     "moderations",
     "rerank",
     "responses",
+    "speech",
+    "transcriptions",
   ]));
 
 describe.each(PROTOCOLS)("%s", (id) => {

@@ -23,11 +23,19 @@ export const DRAWN = `models: { draw: { kind: image, price: { images: 0.04 } } }
 
 export const EMBEDDED = `models: { vec: { kind: embedding, price: { input: 3 } } }`;
 
+/** Sound from a text by the character, and a text from sound by the second. */
+export const SPOKEN = `models: { voice: { kind: speech, price: { characters: 0.000015 } } }`;
+export const WRITTEN = `models: { ear: { kind: transcript, price: { seconds: 0.0001 } } }`;
+/** No client has heard all of a sound that does not end so. */
+export const SOUND_END = "the end of the sound";
+
 export const priced = (usage: Usage): bigint =>
   BigInt(usage.input ?? 0) * RATES.input +
   BigInt(usage.cache_read ?? 0) * RATES.cache_read +
   BigInt(usage.output ?? 0) * RATES.output +
-  BigInt(usage.images ?? 0) * PICTURE;
+  BigInt(usage.images ?? 0) * PICTURE +
+  BigInt(usage.characters ?? 0) * 15_000n +
+  BigInt(usage.seconds ?? 0) * 100_000n;
 
 /** What a request asks of the upstream, in its own words: `tag=3.7 words=40 gap=2`. */
 export interface Wish {
@@ -100,6 +108,22 @@ export async function biller(): Promise<Biller> {
         data: [{ index: 0, embedding: [0.5] }],
         usage: { prompt_tokens: input, total_tokens: input },
       };
+      return { ...json(said), waitMs: Number(gap) };
+    }
+    if (asked.path.endsWith("/audio/speech")) {
+      const characters = Array.from(asked.json().input as string).length;
+      bill.push({ tag, of, asked, usage: () => ({ characters }) });
+      return {
+        headers: { "content-type": "audio/mpeg" },
+        body: [...Array.from({ length: Number(words) }, () => "la la la "), SOUND_END],
+        framing: "chunked",
+        gapMs: Number(gap),
+      };
+    }
+    if (asked.path.endsWith("/audio/transcriptions")) {
+      const seconds = 1 + Number(words);
+      bill.push({ tag, of, asked, usage: () => ({ seconds }) });
+      const said = { text: "la la la", usage: { type: "duration", seconds } };
       return { ...json(said), waitMs: Number(gap) };
     }
     const count = Number(words);

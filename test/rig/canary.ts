@@ -20,7 +20,7 @@ import {
 } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import type { Rig, Verdict } from "./rig.ts";
-import { DOORS, headersOf, providersOf, type Door } from "./twins.ts";
+import { DOORS, headersOf, providersOf, sentAs, type Door } from "./twins.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -107,6 +107,14 @@ const answers =
       return json({ created: 1, data: [{ b64_json: PNG, revised_prompt: words.answer }] });
     if (asked.path.endsWith("/embeddings"))
       return json({ data: [{ index: 0, embedding: [1] }], said: words.answer });
+    if (asked.path.endsWith("/audio/speech"))
+      return {
+        headers: { "content-type": "audio/mpeg" },
+        body: ["sound: ", words.answer],
+        framing: "chunked",
+        ...(fate === "cut" && { cut: { after: 3, how: "reset" } }),
+      };
+    if (asked.path.includes("/audio/")) return json({ text: words.answer, said: text.length });
     if (!spokenAt(asked.path)) return json({ input_tokens: 42 });
     const speech = say(words.answer).usage({ input: 10, output: 5 });
     if (fate === "fail") return speech.fail(quoted).to(asked);
@@ -138,7 +146,7 @@ export async function canary(of: {
   await using collector = await upstream({ "POST /*": json({}) });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
-  const yaml = `frontends: [chat-completions, messages, responses, images, embeddings, models, usage]
+  const yaml = `frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions, models, usage]
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
 observers:
   - { use: metrics, with: { keys: true, labels: [x-team] } }
@@ -283,7 +291,7 @@ interface Scenario {
   readonly path: string;
   readonly method: string;
   readonly headers: Record<string, string>;
-  readonly body: string | undefined;
+  readonly body: string | FormData | undefined;
   readonly leaves: boolean;
 }
 
@@ -304,7 +312,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
       baggage: words.header,
       ...headers,
     },
-    body: typeof body === "string" ? body : JSON.stringify(body),
+    body: typeof body === "string" ? body : sentAs(door, body),
     leaves: false,
     ...more,
   });
@@ -362,6 +370,21 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
         yield one(
           "embeddings",
           DOORS.embeddings.body(model, `${words.prompt} fate=${fate}`, false),
+          {},
+          zdr === undefined ? {} : { "service-zdr": zdr },
+        );
+  for (const zdr of [undefined, "required"])
+    for (const fate of ["none", "quote", "overloaded", "garbage", "page", "cut"])
+      for (const [door, model] of [
+        ["speech", "clean-speech/voice"],
+        ["speech", "demo/speech"],
+        ["transcriptions", "clean-transcriptions/ear"],
+        ["transcriptions", "keeps-transcriptions/ear"],
+        ["transcriptions", "demo/transcribe"],
+      ] as const)
+        yield one(
+          door,
+          DOORS[door].body(model, `${words.prompt} fate=${fate}`, false),
           {},
           zdr === undefined ? {} : { "service-zdr": zdr },
         );

@@ -5,7 +5,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { biller, DRAINED, DRAWN, EMBEDDED, PRICED } from "./biller.ts";
+import { biller, DRAINED, DRAWN, EMBEDDED, PRICED, SPOKEN, WRITTEN } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 
@@ -20,7 +20,7 @@ const TOLD_BY_MINUTES = 10;
 const AT_ONCE = 400;
 
 const yaml = (url: string, n: number) => `
-frontends: [chat-completions, messages, responses, images, embeddings]
+frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 timeouts: { idle: ${60 + (n % 2)}s }
@@ -32,6 +32,8 @@ providers:
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
   pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
   vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
+  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
+  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 ${n < 0 ? "" : `# ${n}`}`;

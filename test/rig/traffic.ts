@@ -1,6 +1,6 @@
 // Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
 import type { Chance } from "./rig.ts";
-import { DRAINED, wished } from "./biller.ts";
+import { DRAINED, SOUND_END, wished } from "./biller.ts";
 
 export interface Request {
   readonly tag: string;
@@ -50,6 +50,7 @@ export function nextRequest(chance: Chance, tag: string, shares = USUAL): Reques
     const body = { model: "vectors/vec", input };
     return { tag, path: "/v1/embeddings", body, stream: false, leaves: undefined };
   }
+  if (chance.often(0.1)) return heardOrSpoken(chance, tag, shares);
   const { path } = chance.one(CLIENTS);
   const stream = chance.often(0.6);
   const retried = chance.often(shares.retried);
@@ -74,6 +75,28 @@ export function nextRequest(chance: Chance, tag: string, shares = USUAL): Reques
   return { tag, path, body, stream, leaves };
 }
 
+/** A text to be spoken, or a file to be written down; the wish stands in either. */
+function heardOrSpoken(chance: Chance, tag: string, shares: typeof USUAL): Request {
+  const words = wished({ tag, words: 1 + chance.below(30), gap: chance.below(6) });
+  if (chance.often(0.5)) {
+    const leaves = chance.often(shares.leave) ? chance.below(200) : undefined;
+    const body = { model: "voices/voice", input: words, voice: "any" };
+    return { tag, path: "/v1/audio/speech", body, stream: false, leaves };
+  }
+  const body = { model: "ears/ear", file: words };
+  return { tag, path: FORM, body, stream: false, leaves: undefined };
+}
+
+const FORM = "/v1/audio/transcriptions";
+
+function formOf(body: object): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(body))
+    if (name === "file") form.set(name, new Blob([value]), "sound.wav");
+    else form.set(name, String(value));
+  return form;
+}
+
 /** `given`: how long its client waits at most. */
 export async function ask(
   url: string,
@@ -88,13 +111,13 @@ export async function ask(
     const answer = await fetch(`${url}${request.path}`, {
       method: "POST",
       headers: {
-        "content-type": "application/json",
+        ...(request.path !== FORM && { "content-type": "application/json" }),
         "x-rig": request.tag,
         ...(request.path === "/v1/messages"
           ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
           : { authorization: `Bearer ${key}` }),
       },
-      body: JSON.stringify(request.body),
+      body: request.path === FORM ? formOf(request.body) : JSON.stringify(request.body),
       signal: given ? AbortSignal.any([away.signal, given]) : away.signal,
     });
     status = answer.status;
@@ -108,7 +131,11 @@ export async function ask(
   const end = CLIENTS.find(({ path }) => path === request.path)?.end;
   const delivered =
     status === 200 &&
-    (request.stream && end !== undefined ? text.includes(end) : isWhole(text)) &&
+    (request.path === "/v1/audio/speech"
+      ? text.endsWith(SOUND_END)
+      : request.stream && end !== undefined
+        ? text.includes(end)
+        : isWhole(text)) &&
     !/"type":\s*"error"/.test(text);
   return { request, status, text, delivered };
 }

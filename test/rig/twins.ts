@@ -39,6 +39,13 @@ const answers =
         }),
         bill: { input: 5 },
       };
+    if (asked.path.endsWith("/audio/speech"))
+      return {
+        headers: { "content-type": "audio/mpeg" },
+        body: [`sound from ${name}, `, "and its end"],
+        framing: "chunked",
+      };
+    if (asked.path.includes("/audio/")) return json({ text: `Hello from ${name}` });
     if (asked.path.endsWith("count_tokens")) return json({ input_tokens: 42 });
     if (!spokenAt(asked.path)) return json({ input_tokens: 42, object: "response.input_tokens" });
     const made = say(`Hello from ${name}`).to(asked);
@@ -80,11 +87,15 @@ const provider = (of: {
 const OFFERS: Readonly<Record<string, string>> = {
   images: ', images: ["draw"]',
   embeddings: ', embeddings: ["vectors"]',
+  speech: ', speech: ["voice"]',
+  transcriptions: ', transcriptions: ["ear"]',
 };
 
 const RESPONSES = "models: { model: { protocols: [responses] } },";
 const DRAWS = "models: { draw: { kind: image } },";
 const EMBEDS = "models: { vectors: { kind: embedding } },";
+const SPEAKS = "models: { voice: { kind: speech } },";
+const HEARS = "models: { ear: { kind: transcript } },";
 
 /** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
 export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): string =>
@@ -107,6 +118,15 @@ export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): strin
         zdr,
         key,
         more: EMBEDS,
+      }),
+      provider({ name: `${prefix}-speech`, use: "openai-compatible", url, zdr, key, more: SPEAKS }),
+      provider({
+        name: `${prefix}-transcriptions`,
+        use: "openai-compatible",
+        url,
+        zdr,
+        key,
+        more: HEARS,
       }),
     ]),
     provider({
@@ -163,11 +183,30 @@ export const DOORS = {
     path: "/v1/embeddings",
     body: (model: string, text: string, _stream: boolean) => ({ model, input: [text] }),
   },
+  speech: {
+    path: "/v1/audio/speech",
+    body: (model: string, text: string, _stream: boolean) => ({ model, input: text, voice: "any" }),
+  },
+  transcriptions: {
+    path: "/v1/audio/transcriptions",
+    body: (model: string, text: string, _stream: boolean) => ({ model, file: text }),
+  },
 } as const;
 export type Door = keyof typeof DOORS;
 
+/** As it is sent: a file goes in a form. */
+export function sentAs(door: Door, body: object): string | FormData {
+  if (door !== "transcriptions") return JSON.stringify(body);
+  const form = new FormData();
+  for (const [name, value] of Object.entries(body))
+    if (name === "file") form.set(name, new Blob([value]), "sound.wav");
+    else form.set(name, String(value));
+  return form;
+}
+
 export const headersOf = (door: Door, key: string): Record<string, string> => ({
-  "content-type": "application/json",
+  // A form says itself where its parts end.
+  ...(door !== "transcriptions" && { "content-type": "application/json" }),
   ...(door === "messages"
     ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
     : { authorization: `Bearer ${key}` }),

@@ -67,7 +67,7 @@ it("no head leaves in silence where nothing may be written in it, so that upstre
 });
 
 /** Says its type when it has said something already. */
-const late = (): Protocol<"speech"> => {
+const late = (): Protocol<"recital"> => {
   const good = speech();
   return {
     ...good,
@@ -204,7 +204,7 @@ it("a protocol that the route does not name is the plugin's fault, and the log s
   expect([res.status, asked]).toEqual([500, 0]);
   expect(
     at.logs.some(({ fields }) =>
-      String(fields["err"]).includes("does not name the protocol transcripts"),
+      String(fields["err"]).includes("does not name the protocol dictations"),
     ),
   ).toBe(true);
 });

@@ -74,6 +74,21 @@ export const facts: Facts = {
       released: "2026-11-01",
     },
     {
+      model: "speech",
+      kind: "speech",
+      name: "Demo: a tone for each letter",
+      price: FREE,
+      released: "2026-11-01",
+    },
+    {
+      model: "transcribe",
+      kind: "transcript",
+      name: "Demo: reads what demo/speech has said",
+      can: { stream: true },
+      price: FREE,
+      released: "2026-11-01",
+    },
+    {
       model: "moderate",
       kind: "moderation",
       name: "Demo: flags what names a category",

@@ -78,7 +78,17 @@ export const LIMIT = {
   required: ["unit", "max", "per"],
   properties: {
     unit: {
-      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "nano_usd"],
+      enum: [
+        "requests",
+        "concurrent",
+        "tokens",
+        "input",
+        "output",
+        "images",
+        "characters",
+        "seconds",
+        "nano_usd",
+      ],
       description: "What is counted",
     },
     max: whole("How much there may be of it"),

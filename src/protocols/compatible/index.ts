@@ -21,6 +21,8 @@ import { moderations } from "../moderations/index.ts";
 import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
 import { rerank, voyageRerank } from "../rerank/index.ts";
 import { responses } from "../responses/index.ts";
+import { speech } from "../speech/index.ts";
+import { transcriptions } from "../transcriptions/index.ts";
 import { fits } from "../pattern.ts";
 import { listed } from "./listed.ts";
 import type { Row, EndpointRow } from "./row.ts";
@@ -98,7 +100,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
       header,
       headers,
       serves,
-      streams = WRITTEN.has(id) ? "asked" : "never",
+      streams = WRITTEN.has(id) || HEARD.has(id) ? "asked" : "never",
       ...dialect
     } = row.speaks[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
@@ -126,7 +128,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
   });
 }
 
-/** What is written word by word; all else comes in one piece. */
+/** What is written word by word. */
 const WRITTEN: ReadonlySet<Spoken> = new Set([
   "chat-completions",
   "messages",
@@ -135,6 +137,9 @@ const WRITTEN: ReadonlySet<Spoken> = new Set([
   "mistral-fim",
   "ollama-generate",
 ]);
+
+/** What is heard as it comes, or written down as it is heard; all else comes in one piece. */
+const HEARD: ReadonlySet<Spoken> = new Set(["speech", "transcriptions"]);
 
 /** What its endpoints can be asked for: a list of models may name more. */
 export const kindsOf = ({ speaks }: Row): ReadonlySet<Kind> =>
@@ -151,6 +156,8 @@ const KINDS: { readonly [id in Spoken]?: Kind } = {
   completions: "completion",
   "mistral-fim": "completion",
   "ollama-generate": "completion",
+  speech: "speech",
+  transcriptions: "transcript",
 };
 
 /** Without its version a request of this protocol is refused. */
@@ -172,6 +179,8 @@ const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Proto
   completions,
   "mistral-fim": mistralFim,
   "ollama-generate": ollamaCompletions,
+  speech,
+  transcriptions,
   // Proofs are its own, and go back to it alone; betas and token counts are Anthropic's unless the row says more.
   messages: (dialect, row) =>
     messages({ signer: row.name, unsigned: true, betas: false, counts: false, ...dialect }),

@@ -21,6 +21,9 @@ export interface ListShape {
   images?: readonly string[];
   /** Ids of models that make vectors, beside those whose names say so. */
   embeddings?: readonly string[];
+  /** Ids of models that speak, and of those that write down what they hear, beside those whose names say so. */
+  speech?: readonly string[];
+  transcriptions?: readonly string[];
 }
 
 /** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
@@ -63,7 +66,7 @@ const EMBEDS = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bminilm\b/i;
 function kindOf(
   model: string,
   row: JsonObject,
-  { images = [], embeddings = [] }: ListShape,
+  { images = [], embeddings = [], speech = [], transcriptions = [] }: ListShape,
   kinds: ReadonlySet<Kind>,
 ): Kind | undefined {
   const type = text(row["type"]) ?? text(row["model_type"]) ?? endpointsIn(row);
@@ -75,8 +78,21 @@ function kindOf(
     return kinds.has("rerank") ? "rerank" : undefined;
   if (type === undefined ? /moderation/i.test(model) : /moderation/.test(type))
     return kinds.has("moderation") ? "moderation" : undefined;
-  if (type !== undefined && /audio|transcribe|video|speech/.test(type)) return undefined;
+  const sound = soundOf(model, type);
+  if (sound === "transcript" || transcriptions.some((pattern) => fits(pattern, model)))
+    return kinds.has("transcript") ? "transcript" : undefined;
+  if (sound === "speech" || speech.some((pattern) => fits(pattern, model)))
+    return kinds.has("speech") ? "speech" : undefined;
+  if (type !== undefined && /audio|video/.test(type)) return undefined;
   return OTHER.test(model) ? undefined : "chat";
+}
+
+/** Where neither is said: live models that hear and speak at once are asked in another way. */
+function soundOf(model: string, type: string | undefined): "transcript" | "speech" | undefined {
+  const said = type ?? model;
+  if (type === undefined && /realtime|-live\b|\blive-/i.test(model)) return undefined;
+  if (/whisper|transcri|\basr\b|speech-to-text|\bstt\b/i.test(said)) return "transcript";
+  return /\btts\b|speech/i.test(said) ? "speech" : undefined;
 }
 
 /** What it may be asked for, where the list says it by operations. One that also chats is there to chat. */

@@ -16,6 +16,8 @@ import type { MessagesDialect } from "../messages/index.ts";
 import type { ModerationDialect } from "../moderations/index.ts";
 import type { RerankDialect } from "../rerank/index.ts";
 import type { ResponsesDialect } from "../responses/index.ts";
+import type { SpeechDialect } from "../speech/index.ts";
+import type { TranscriptDialect } from "../transcriptions/index.ts";
 import type { ListShape } from "./listed.ts";
 
 /** Where one protocol is spoken, when that is not where the row says. */
@@ -53,6 +55,8 @@ export interface Row {
     completions?: CompletionDialect & EndpointRow;
     "mistral-fim"?: EndpointRow;
     "ollama-generate"?: EndpointRow;
+    speech?: SpeechDialect & EndpointRow;
+    transcriptions?: TranscriptDialect & EndpointRow;
   };
   /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
   auth?: { header: string; prefix?: string };

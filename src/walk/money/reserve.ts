@@ -1,5 +1,5 @@
 import { wallClock } from "../../lib/wall-clock.ts";
-import { hold, type Ask } from "../../money/estimate.ts";
+import { hold, mostOf, type Ask } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
 import type { Limit } from "../../plugin/limit.ts";
 import type { HostCall } from "../call.ts";
@@ -62,7 +62,7 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
     );
   const claims = limits.map((limit) => ({
     ...limit,
-    take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
+    take: take(limit, held.claim, tally.inputEstimate, held.output, ask),
   }));
   return reserveRow(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
 }
@@ -81,7 +81,7 @@ function take(
   claim: bigint | null,
   input: number,
   output: number | undefined,
-  n: number | undefined,
+  ask: Ask,
 ): bigint {
   switch (limit.unit) {
     case "requests":
@@ -94,7 +94,10 @@ function take(
     case "tokens":
       return BigInt(input + (output ?? 0));
     case "images":
-      return BigInt(Math.ceil(n ?? 1));
+      return BigInt(Math.ceil(ask.n ?? 1));
+    case "characters":
+    case "seconds":
+      return BigInt(Math.ceil(mostOf(ask, limit.unit)));
     case "nano_usd":
       return claim ?? 0n;
   }

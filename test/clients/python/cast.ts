@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Check } from "tollgate/testing";
 import { countsOf, type Counts } from "../counts.ts";
-import { DRAWS, EMBEDS, TALKS, type Four } from "../four.ts";
+import { DRAWS, EMBEDS, HEARS, SPEAKS, TALKS, type Four } from "../four.ts";
 import { ALONE } from "../stage.ts";
 import { compiled, older, python } from "./venv.ts";
 
@@ -63,6 +63,8 @@ export async function pythonChecks(
       TALKS: JSON.stringify(TALKS),
       DRAWS: JSON.stringify(DRAWS),
       EMBEDS: JSON.stringify(EMBEDS),
+      HEARS: JSON.stringify(HEARS),
+      SPEAKS: JSON.stringify(SPEAKS),
       CLIENT: title,
       ...env,
     },

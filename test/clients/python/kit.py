@@ -19,6 +19,8 @@ KEY = os.environ["GATEWAY_KEY"]
 TALKS: dict[str, str] = json.loads(os.environ["TALKS"])
 DRAWS: dict[str, str] = json.loads(os.environ["DRAWS"])
 EMBEDS: dict[str, str] = json.loads(os.environ["EMBEDS"])
+HEARS: dict[str, str] = json.loads(os.environ["HEARS"])
+SPEAKS: dict[str, str] = json.loads(os.environ["SPEAKS"])
 
 HELLO = "Grüße aus Oslo 🌍"
 WEATHER = "What is the weather like?"
@@ -33,6 +35,18 @@ SCHEMA = {
     "required": ["city"],
     "additionalProperties": False,
 }
+
+
+SAID = "Grüße aus Oslo. The harbour is in the west."
+SOUND = bytes((i * 31 + (i >> 7)) & 255 for i in range(20_000))
+
+
+def wav(seconds: float) -> bytes:
+    """A tone, in as many samples as there are bytes."""
+    rate = 8_000
+    size = round(seconds * rate)
+    head = struct.pack("<4sI8sIHHIIHH4sI", b"RIFF", 36 + size, b"WAVEfmt ", 16, 1, 1, rate, rate, 1, 8, b"data", size)
+    return head + b"\x7f" * size
 
 
 def rain(city: str) -> str:

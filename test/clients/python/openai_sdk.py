@@ -1,10 +1,35 @@
 """OpenAI's own SDK, its strict helpers among it: `.stream()` and `.parse()` raise on what the plain calls let pass."""
 
 import base64
+import io
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
-from kit import DOT, DRAWS, EMBEDS, HELLO, KEY, REPORT, SCHEMA, THOUGHT, URL, WEATHER, Case, check, rain, same, serve, vector
+from kit import (
+    DOT,
+    DRAWS,
+    EMBEDS,
+    HEARS,
+    HELLO,
+    KEY,
+    REPORT,
+    SAID,
+    SCHEMA,
+    SOUND,
+    SPEAKS,
+    THOUGHT,
+    URL,
+    WEATHER,
+    Case,
+    check,
+    rain,
+    same,
+    serve,
+    vector,
+    wav,
+)
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
@@ -290,6 +315,82 @@ def embeddings_of_ids(of: Case) -> None:
     same(len(answer.data), 2)
     same(answer.usage.prompt_tokens, 3)
     of.count(input=3, output=0)
+
+
+def files() -> list[Any]:
+    """A path, an open file, bytes with a name, and a name with a type: as people hand them over."""
+    path = Path(tempfile.mkdtemp()) / "harbour.wav"
+    path.write_bytes(wav(3.25))
+    return [path, path.open("rb"), ("x.wav", wav(3.25)), ("x.wav", io.BytesIO(wav(3.25)), "audio/wav")]
+
+
+@check(HEARS)
+def transcriptions(of: Case) -> None:
+    for file in files():
+        same(client(of).audio.transcriptions.create(model=of.model, file=file).text, SAID)
+
+
+@check(HEARS)
+def transcriptions_in_every_form(of: Case) -> None:
+    for form in ("json", "text", "srt", "verbose_json", "vtt"):
+        answer: Any = client(of).audio.transcriptions.create(
+            model=of.model, file=files()[2], response_format=form, timestamp_granularities=["segment"]
+        )
+        if form in ("json", "verbose_json"):
+            same(answer.text, SAID)
+        else:
+            assert "The harbour is in the west." in answer, answer
+        if form == "verbose_json":
+            same([segment.start for segment in answer.segments], [0, 1.5])
+            assert all(segment.avg_logprob is not None for segment in answer.segments)
+
+
+@check(HEARS)
+def transcriptions_streamed(of: Case) -> None:
+    events: list[Any] = list(
+        client(of).audio.transcriptions.create(model=of.model, file=files()[2], stream=True)
+    )
+    same("".join(event.delta for event in events if event.type == "transcript.text.delta"), SAID)
+    same(events[-1].type, "transcript.text.done")
+    same(events[-1].text, SAID)
+
+
+@check(HEARS)
+def translations(of: Case) -> None:
+    same(client(of).audio.translations.create(model=of.model, file=files()[2]).text, SAID)
+
+
+@check(HEARS)
+async def transcriptions_without_waiting(of: Case) -> None:
+    async with AsyncOpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0, default_headers=of.headers) as asking:
+        same((await asking.audio.transcriptions.create(model=of.model, file=files()[2])).text, SAID)
+
+
+@check(SPEAKS)
+def speech(of: Case) -> None:
+    for form in ("mp3", "wav", "pcm"):
+        answer = client(of).audio.speech.create(
+            model=of.model, input="Grüße 🌍", voice="alloy", response_format=form
+        )
+        same(answer.content, SOUND)
+
+
+@check(SPEAKS)
+def speech_as_it_comes(of: Case) -> None:
+    asking = client(of).audio.speech.with_streaming_response
+    with asking.create(model=of.model, input="Grüße 🌍", voice="alloy") as answer:
+        same(answer.headers["content-type"], "audio/mpeg")
+        same(b"".join(answer.iter_bytes(1_000)), SOUND)
+
+
+@check({"mresp": SPEAKS["mresp"]})
+def speech_in_events(of: Case) -> None:
+    asking = client(of).audio.speech.with_streaming_response
+    with asking.create(model=of.model, input="Grüße 🌍", voice="alloy", stream_format="sse") as answer:
+        events = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
+    sound = [base64.b64decode(event["audio"]) for event in events if event["type"].endswith("delta")]
+    same(b"".join(sound), SOUND)
+    of.count(input=events[-1]["usage"]["input_tokens"], output=events[-1]["usage"]["output_tokens"])
 
 
 serve()

@@ -25,6 +25,8 @@ const UNITS = [
   ["input", "tokens in"],
   ["output", "tokens out"],
   ["images", "images"],
+  ["characters", "characters"],
+  ["seconds", "seconds of sound"],
 ] as const;
 const TIMES = ["minute", "hour", "day", "week", "month", "total"] as const;
 /** Later than any window ends: it never does. */

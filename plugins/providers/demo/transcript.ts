@@ -1,0 +1,71 @@
+import { setImmediate as turn } from "node:timers/promises";
+import {
+  fail,
+  transcriptWork,
+  type Call,
+  type ModelEvent,
+  type Passage,
+  type TranscriptRequest,
+} from "tollgate/plugin";
+import { digest } from "./chance.ts";
+import { words } from "./tokens.ts";
+
+/** Where a file does not say how long it is: as long as speech of a phone's quality. */
+const BYTES_A_SECOND = 4_000;
+
+/** The words that demo/speech has left in its file; of any other sound how long it is. */
+export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenerator<ModelEvent> {
+  if (call.model !== "transcribe")
+    fail("not_found", `There is no demo/${call.model} that hears. There is demo/transcribe.`, {
+      code: "model_not_found",
+      param: "model",
+    });
+  const { data } = r.file;
+  const seconds =
+    transcriptWork.extent!(r).counts?.seconds ??
+    Math.max(1, Math.ceil(data.length / BYTES_A_SECOND));
+  const heard = commentIn(data) ?? `A sound of ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;
+  const said = words(heard);
+  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  yield { type: "open", index: 0, block: { type: "text" } };
+  for (const [i, text] of said.entries()) {
+    if (i % 100 === 99) await turn();
+    if (call.signal.aborted) fail("canceled", "The request was given up.");
+    yield { type: "delta", index: 0, text };
+  }
+  yield { type: "close", index: 0 };
+  for (const [index, item] of passages(said, seconds, r.granularities).entries())
+    yield { type: "item", index, item };
+  yield { type: "usage", usage: { seconds } };
+  yield { type: "finish", reason: "stop" };
+}
+
+/** All of it is one segment, and each word takes as long as any other. */
+function passages(
+  said: readonly string[],
+  seconds: number,
+  granularities: readonly string[],
+): Passage[] {
+  const each = seconds / Math.max(1, said.length);
+  const at = (i: number): number => Math.round(i * each * 100) / 100;
+  return [
+    { type: "whole", said: { task: "transcribe", language: "english", duration: seconds } },
+    { type: "segment", start: 0, end: seconds, text: said.join("") },
+    ...(granularities.includes("word") ? said : []).map((word, i): Passage => ({
+      type: "word",
+      start: at(i),
+      end: at(i + 1),
+      text: word.trim(),
+    })),
+  ];
+}
+
+const COMMENT = Buffer.from("ICMT");
+/** It stands in front of the sound. */
+const HEAD = 64 * 1024;
+
+function commentIn(file: Buffer): string | undefined {
+  const at = file.subarray(0, HEAD).indexOf(COMMENT);
+  if (at < 0 || at + 8 > file.length) return undefined;
+  return file.toString("utf8", at + 8, Math.min(file.length, at + 8 + file.readUInt32LE(at + 4)));
+}

@@ -1,0 +1,28 @@
+import type { ModelInfo } from "tollgate/plugin";
+
+/** A model that speaks. `price`: a million characters, or a million tokens of text and of sound, as its maker publishes it. */
+export const speaks = (
+  model: string,
+  price: { characters: string } | { input: string; audio_out: string },
+  retires?: string,
+): ModelInfo => ({
+  model,
+  kind: "speech",
+  ...(retires !== undefined && { retires }),
+  price: {
+    lines:
+      "characters" in price
+        ? [{ unit: "characters", usd: price.characters, per: 1_000_000 }]
+        : [
+            { unit: "input", usd: price.input, per: 1_000_000 },
+            { unit: "audio_out", usd: price.audio_out, per: 1_000_000 },
+          ],
+  },
+});
+
+/** A model that writes down what it hears. `usd`: a second, as its maker publishes it. */
+export const hears = (model: string, usd?: string): ModelInfo => ({
+  model,
+  kind: "transcript",
+  ...(usd !== undefined && { price: { lines: [{ unit: "seconds", usd, per: 1 }] } }),
+});

@@ -1,0 +1,66 @@
+// MP3 has no head: frame after frame says what it is. A count of them may stand in the first one, but a decoder plays those that
+// are there, so they are counted.
+
+/** Bytes between frames that are no frame, all together: more than that is no sound. */
+const MOST_JUNK = 64 * 1024;
+
+interface Frame {
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+export function secondsOfMp3(file: Buffer, from: number): number | undefined {
+  let seconds = 0;
+  let frames = 0;
+  let junk = 0;
+  let at = from;
+  while (at + 4 <= file.length) {
+    const frame = frameAt(file, at);
+    if (frame && (frames > 0 || frameAt(file, at + frame.bytes))) {
+      seconds += frame.seconds;
+      frames++;
+      at += frame.bytes;
+      continue;
+    }
+    const next = file.indexOf(0xff, at + 1);
+    if (next < 0) break;
+    junk += next - at;
+    if (junk > MOST_JUNK) break;
+    at = next;
+  }
+  return frames > 1 ? seconds : undefined;
+}
+
+/** In kilobits a second, by layer; the first row is MPEG 1, the second all later ones. */
+const BITRATES: readonly (readonly (readonly number[])[])[] = [
+  [
+    [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
+    [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
+    [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
+  ],
+  [
+    [32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
+    [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+    [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+  ],
+];
+const RATES = [44_100, 48_000, 32_000] as const;
+
+function frameAt(file: Buffer, at: number): Frame | undefined {
+  if (at + 4 > file.length || file[at] !== 0xff || (file[at + 1]! & 0xe0) !== 0xe0)
+    return undefined;
+  const version = (file[at + 1]! >> 3) & 3;
+  const layer = 4 - ((file[at + 1]! >> 1) & 3);
+  const of = RATES[(file[at + 2]! >> 2) & 3];
+  const later = version === 3 ? 0 : 1;
+  const kilobits = BITRATES[later]![layer - 1]?.[(file[at + 2]! >> 4) - 1];
+  if (version === 1 || of === undefined || kilobits === undefined) return undefined;
+  const rate = of / (version === 3 ? 1 : version === 2 ? 2 : 4);
+  const samples = layer === 1 ? 384 : layer === 3 && later ? 576 : 1152;
+  const padding = (file[at + 2]! >> 1) & 1;
+  const bytes =
+    layer === 1
+      ? (Math.floor((12_000 * kilobits) / rate) + padding) * 4
+      : Math.floor((samples * 125 * kilobits) / rate) + padding;
+  return { bytes, seconds: samples / rate };
+}

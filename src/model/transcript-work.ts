@@ -1,0 +1,76 @@
+import { secondsOf } from "../lib/sound/seconds.ts";
+import type { Work } from "./work.ts";
+
+/** Speech that is pressed hardest has this many bytes a second: no file is longer than its bytes make it. */
+const BYTES_A_SECOND = 750;
+/** A token of input is guessed for so many bytes. */
+const BYTES_A_TOKEN = 3;
+/** Vendors that bill by tokens count ten to seventeen of a second's sound, and people say fewer than ten a second. */
+const HEARD_A_SECOND = 20;
+const WRITTEN_A_SECOND = 10;
+
+/** Sounds that are written down: what every protocol that transcribes says as its `work`. */
+export const transcriptWork: Work<"transcript"> = {
+  kind: "transcript",
+  noun: "a transcription model",
+  modality: "transcripts",
+  listed: true,
+  written: false,
+  whole: [["seconds"], ["input", "output"], ["audio_in", "output"]],
+  // By the second, or by the tokens of sound and text, whichever the price lists.
+  most({ input, counts, worst }) {
+    const seconds =
+      counts.seconds ?? Math.ceil((input * (worst ? 1 : BYTES_A_TOKEN)) / BYTES_A_SECOND);
+    return [
+      [{ units: ["seconds"], count: seconds }],
+      [
+        { units: ["audio_in", "input"], count: seconds * HEARD_A_SECOND },
+        { units: ["output"], count: seconds * WRITTEN_A_SECOND },
+      ],
+    ];
+  },
+  guess: ({ usage, input }) => ({
+    ...usage,
+    seconds: usage.seconds ?? Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND),
+  }),
+  extent: ({ file }) => ({ counts: secondsIn(file.data) }),
+  pricing: ['{ seconds: "…" }', "dollars each, or { audio_in: …, output: … } per million tokens"],
+  examples: [
+    { about: "a minute of sound", usage: { seconds: 60 } },
+    { about: "1,000 tokens of sound in, 200 out", usage: { audio_in: 1_000, output: 200 } },
+  ],
+  sample: (model) => ({
+    kind: "transcript",
+    model,
+    stream: false,
+    file: { filename: "silence.wav", mime: "audio/wav", data: silence() },
+    granularities: [],
+    rest: {},
+    ext: {},
+  }),
+};
+
+/** Begun seconds, where the file's head says how long it is. */
+export function secondsIn(file: Buffer): { seconds: number } | undefined {
+  const seconds = secondsOf(file);
+  return seconds === undefined ? undefined : { seconds: Math.ceil(seconds) };
+}
+
+/** A second of nothing, as WAV with a byte for each of 8,000 samples. */
+function silence(): Buffer {
+  const rate = 8_000;
+  const head = Buffer.alloc(44);
+  head.write("RIFF", 0);
+  head.writeUInt32LE(36 + rate, 4);
+  head.write("WAVEfmt ", 8);
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(1, 22);
+  head.writeUInt32LE(rate, 24);
+  head.writeUInt32LE(rate, 28);
+  head.writeUInt16LE(1, 32);
+  head.writeUInt16LE(8, 34);
+  head.write("data", 36);
+  head.writeUInt32LE(rate, 40);
+  return Buffer.concat([head, Buffer.alloc(rate, 128)]);
+}

@@ -1,0 +1,20 @@
+// A request in this wire's words. Times for captions, and counts for a text, come in JSON: that is asked for, and the form that the
+// client wants is written here.
+import type { TranscriptRequest } from "../../../model/sound.ts";
+import type { Body } from "../../../model/values.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { object, present } from "../../json.ts";
+import { ID } from "../words.ts";
+
+export const request = (r: TranscriptRequest, of: Pick<CallContext, "model" | "stream">): Body =>
+  present({
+    model: of.model,
+    file: r.file,
+    language: r.language,
+    prompt: r.prompt,
+    temperature: r.temperature,
+    response_format: r.format,
+    timestamp_granularities: r.granularities.length > 0 ? r.granularities : undefined,
+    ...(of.stream && { stream: true }),
+    ...object(r.ext[ID]),
+  });

@@ -1,0 +1,167 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { faultOf, type Body, type HeadersIn } from "tollgate/plugin";
+import { speech, type SpeechDialect } from "tollgate/protocols/speech";
+import {
+  answering,
+  asking,
+  decode,
+  outgoing,
+  protocolLaws,
+  relay,
+  type Recording,
+} from "tollgate/testing";
+import { encoded, wholeBytes } from "../../../src/testing/codec.ts";
+
+const wire = speech();
+const EVENTS: HeadersIn = { "content-type": "text/event-stream" };
+const SOUND: HeadersIn = { "content-type": "audio/mpeg" };
+const LEAST = { model: "m", input: "Grüße 🌍", voice: "alloy" };
+
+const event = (said: object) => `data: ${JSON.stringify(said)}\n\n`;
+const inEvents = (sound: Buffer, size: number): Buffer => {
+  const pieces: string[] = [];
+  for (let at = 0; at < sound.length; at += size)
+    pieces.push(
+      event({
+        type: "speech.audio.delta",
+        audio: sound.subarray(at, at + size).toString("base64"),
+      }),
+    );
+  const usage = { input_tokens: 7, output_tokens: 21, total_tokens: 28 };
+  return Buffer.from(pieces.join("") + event({ type: "speech.audio.done", usage }));
+};
+const heard = (bytes: Buffer): Buffer =>
+  Buffer.concat(
+    bytes
+      .toString()
+      .split("\n\n")
+      .filter((one) => one.includes("speech.audio.delta"))
+      .map((one) => Buffer.from(JSON.parse(one.replace(/^data: /, "")).audio, "base64")),
+  );
+
+const recording = (name: string, more: object, body: Buffer | string, status = 200): Recording => ({
+  name,
+  request: { ...LEAST, ...more } as Body,
+  status,
+  headers: status === 200 ? EVENTS : { "content-type": "application/json" },
+  body: Buffer.from(body as string),
+  events: undefined,
+});
+const RECORDINGS: readonly Recording[] = [
+  recording(
+    "in events",
+    { stream_format: "sse", response_format: "pcm" },
+    inEvents(Buffer.from("some sound of no format"), 5),
+  ),
+  recording(
+    "with what is newer than us",
+    { stream_format: "sse", speed: 1.5, instructions: "Whisper.", pitch: 2 },
+    `: hello\n\n${event({ type: "speech.later", x: 1 })}${inEvents(Buffer.alloc(9_000, 7), 4_000).toString()}data: [DONE]\n\n`,
+  ),
+  recording(
+    "a voice of its own",
+    { stream_format: "sse", voice: { id: "voice_1" } },
+    inEvents(Buffer.from("s"), 1),
+  ),
+  recording(
+    "an error",
+    {},
+    '{"error":{"message":"No such voice","type":"invalid_request_error","code":null}}',
+    400,
+  ),
+];
+
+describe("the laws of protocols", () => {
+  for (const { name, run } of protocolLaws(wire, { recordings: RECORDINGS, trials: 20 }))
+    it(name, run);
+});
+
+const sounds = fc
+  .uint8Array({ minLength: 1, maxLength: 20_000 })
+  .map((bytes) => Buffer.from(bytes));
+const sizes = fc.array(fc.integer({ min: 1, max: 9_000 }), { minLength: 1, maxLength: 12 });
+function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let from = 0, i = 0; from < bytes.length; from += at[i % at.length]!, i++)
+    pieces.push(bytes.subarray(from, from + at[i % at.length]!));
+  return pieces;
+}
+
+describe("sound", () => {
+  it("is what came, on both lanes, in both forms, however the bytes were cut", () => {
+    fc.assert(
+      fc.property(sounds, sizes, fc.boolean(), fc.boolean(), (sound, at, came, wanted) => {
+        const body = { ...LEAST, ...(wanted && { stream_format: "sse" }) } as Body;
+        const to = answering({ stream: true, body });
+        const headers = came ? EVENTS : SOUND;
+        const chunks = cut(came ? inEvents(sound, 3_001) : sound, at);
+        const verbatim = relay(wire.client!, chunks, to, undefined, headers);
+        const events = decode(wire.client!, chunks, asking({ stream: true }), headers);
+        const translated = encoded(wire.server!, events, to);
+        const inOne = wholeBytes(wire.server!, events, to);
+        for (const bytes of [verbatim.bytes, translated, inOne])
+          expect((wanted ? heard(bytes) : bytes).equals(sound)).toBe(true);
+        expect(verbatim.usage).toEqual(came ? { input: 7, audio_out: 21 } : {});
+        expect(verbatim.finishAt).toBeLessThan(verbatim.bytes.length);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("in events that break off is not whole; words, and nothing, are no sound", () => {
+    const whole = inEvents(Buffer.from("sound"), 2);
+    const kinds = [
+      [whole.subarray(0, whole.length - 20), EVENTS],
+      [Buffer.from(event({ type: "speech.audio.done", usage: {} })), EVENTS],
+      [Buffer.from(event({ error: { message: "no" } })), EVENTS],
+      [Buffer.from("data: {\n\n"), EVENTS],
+      [Buffer.from("sorry"), { "content-type": "text/plain" }],
+      [Buffer.alloc(0), SOUND],
+    ] as const;
+    for (const body of [LEAST, { ...LEAST, stream_format: "sse" }])
+      for (const [bytes, headers] of kinds)
+        for (const run of [
+          () => relay(wire.client!, [bytes], answering({ stream: true, body }), undefined, headers),
+          () => decode(wire.client!, [bytes], asking({ stream: true }), headers),
+        ])
+          expect(faultOf(caught(run)), bytes.toString()).toMatchObject({
+            kind: expect.any(String),
+          });
+  });
+});
+
+function caught(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  return expect.unreachable("nothing was thrown");
+}
+
+describe("events are asked for", () => {
+  const sent = (dialect: SpeechDialect, model: string, more: object) => {
+    const out = outgoing({ ...LEAST, ...more } as Body);
+    speech(dialect).client!.prepare!(out, asking({ model }));
+    return out.get("stream_format");
+  };
+  it.each([
+    [["gpt-*"], "gpt-4o-mini-tts", undefined, "sse"],
+    [["gpt-*"], "gpt-4o-mini-tts", "audio", "sse"],
+    [["gpt-*"], "tts-1", "sse", undefined],
+    [undefined, "tts-1", "sse", "sse"],
+    [undefined, "tts-1", undefined, undefined],
+  ])("by %s, of %s, where a client says %s: %s", (events, model, stream_format, due) =>
+    expect(sent(events ? { events } : {}, model, stream_format ? { stream_format } : {})).toBe(due),
+  );
+});
+
+it("characters are counted as people count them", () => {
+  for (const [input, characters] of [
+    ["Grüße", 5],
+    ["🌍🌍", 2],
+    ["", 0],
+  ] as const)
+    expect(wire.server!.survey({ ...LEAST, input }).counts).toEqual({ characters });
+});

@@ -1,0 +1,66 @@
+// What a client may say of a sound that is to be written down, and what becomes of it with each vendor: the README's table.
+import type { Body } from "tollgate/plugin";
+import { transcriptions } from "tollgate/protocols/transcriptions";
+import openai from "../../../plugins/providers/openai.ts";
+import { all } from "../../../plugins/providers/rows.ts";
+import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+
+const row = (name: string) =>
+  transcriptions(all.find((one) => one.name === name)!.speaks.transcriptions);
+
+/** As OpenAI's own provider has it, for one of its models. */
+function ofOpenai(model: string): ReturnType<typeof transcriptions> {
+  const { endpoints } = openai.setup(
+    { base_url: "https://api.openai.com/v1" } as never,
+    {} as never,
+  ) as {
+    endpoints: readonly { protocol: ReturnType<typeof transcriptions> }[];
+  };
+  const { protocol } = endpoints.find((one) => one.protocol.id === "transcriptions")!;
+  const { client } = protocol;
+  return {
+    ...protocol,
+    client: {
+      ...client!,
+      prepare: (out, of) => client!.prepare!(out, { ...of, lose: of.lose.bind(of), model }),
+    },
+  };
+}
+
+const WIRES: Wires = {
+  "compatible hosts": transcriptions(),
+  "OpenAI, whisper-1": ofOpenai("whisper-1"),
+  "OpenAI, gpt-4o-transcribe": ofOpenai("gpt-4o-transcribe"),
+  Groq: row("groq"),
+  Mistral: row("mistral"),
+};
+
+const LEAST: Body = {
+  model: "m",
+  file: { filename: "a.wav", mime: "audio/wav", data: Buffer.from("RIFF") },
+};
+
+const ROWS: readonly Row<object>[] = [
+  ["language", { language: "en" }],
+  ["prompt", { prompt: "Names: Anna" }],
+  ["temperature", { temperature: "0.2" }],
+  ["response_format: text", { response_format: "text" }],
+  ["response_format: srt", { response_format: "srt" }],
+  ["response_format: verbose_json", { response_format: "verbose_json" }],
+  ["response_format: diarized_json", { response_format: "diarized_json" }],
+  ["timestamp_granularities", { timestamp_granularities: ["word"] }],
+  ["include", { include: ["logprobs"] }],
+  ["chunking_strategy", { chunking_strategy: "auto" }],
+  ["known_speaker_names", { known_speaker_names: ["Anna"] }],
+  ["what is newer than us", { diarize: "true" }],
+];
+
+export function table(): string {
+  const { server } = transcriptions();
+  const read = (more: object) => server!.request({ ...LEAST, ...more } as Body, "generate");
+  return verdicts(
+    "transcriptions",
+    WIRES,
+    ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
+  );
+}
