@@ -13,8 +13,8 @@ import { BODIES } from "../src/gateway/generation/mounting.ts";
 import type { Definition } from "../src/plugin/define.ts";
 import { completions } from "../src/protocols/completions/index.ts";
 import { embeddings } from "../src/protocols/embeddings/index.ts";
-import { gemini } from "../src/protocols/gemini/index.ts";
-import { images } from "../src/protocols/images/index.ts";
+import { gemini, geminiEmbedding, geminiEmbeddingOne } from "../src/protocols/gemini/index.ts";
+import { imageEdits, images } from "../src/protocols/images/index.ts";
 import { chatCompletions } from "../src/protocols/chat-completions/index.ts";
 import { messages } from "../src/protocols/messages/index.ts";
 import { moderations } from "../src/protocols/moderations/index.ts";
@@ -38,6 +38,9 @@ export async function schemas(): Promise<readonly (readonly [schema: object, rul
     completions(),
     embeddings(),
     gemini(),
+    geminiEmbedding(),
+    geminiEmbeddingOne(),
+    imageEdits(),
     images(),
     messages(),
     moderations(),

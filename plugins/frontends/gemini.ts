@@ -1,7 +1,19 @@
 // Google's Gemini API: what its SDKs, Gemini CLI and the clients that are built on them call. The model and what is asked of it
 // stand in the path, which these clients write in more than one way.
-import { defineFrontend, fail, type Arrival, type Body, type RouteInput } from "tollgate/plugin";
-import { gemini, geminiListed } from "tollgate/protocols/gemini";
+import {
+  defineFrontend,
+  fail,
+  type Arrival,
+  type Body,
+  type Protocol,
+  type RouteInput,
+} from "tollgate/plugin";
+import {
+  gemini,
+  geminiEmbedding,
+  geminiEmbeddingOne,
+  geminiListed,
+} from "tollgate/protocols/gemini";
 import { entry, pageOf } from "./models/gemini-list.ts";
 import { one, wanted } from "./models/wanted.ts";
 import { accept, presented } from "./presented.ts";
@@ -26,6 +38,10 @@ export default defineFrontend({
   setup({ accept: schemes }, ctx) {
     const protocol = gemini();
     const listed = geminiListed();
+    const vectors: { readonly [verb: string]: Protocol } = {
+      batchEmbedContents: geminiEmbedding(),
+      embedContent: geminiEmbeddingOne(),
+    };
     const models = (x: Arrival) => {
       const { kind, provider, privacy } = wanted(x, ctx.catalogue.works());
       const all = ctx.catalogue.list({ identity: x.identity, privacy, kind });
@@ -39,9 +55,12 @@ export default defineFrontend({
           method: "POST",
           path: ASKED,
           op: "generate",
-          protocols: [listed],
+          protocols: [listed, ...Object.values(vectors)],
           read: (x, body) => {
-            const asked = askedFor(x, body);
+            const { model, verb } = targetOf(x, Object.keys(vectors));
+            const protocol = vectors[verb];
+            if (protocol) return { model, stream: false, edits: { model }, protocol };
+            const asked = askedFor(x, body, model, verb);
             return asked.edits?.["alt"] === "json" ? { ...asked, protocol: listed } : asked;
           },
         },
@@ -67,19 +86,24 @@ const VERBS: { readonly [verb: string]: Pick<RouteInput, "op" | "name" | "stream
 };
 
 /** Names of models have colons too: the last one stands before what is asked. */
-function askedFor({ params, query }: Arrival, body: Body): RouteInput {
+function targetOf({ params }: Arrival, more: readonly string[]): { model: string; verb: string } {
   const target = params["target"] ?? "";
   const colon = target.lastIndexOf(":");
   const verb = target.slice(colon + 1);
-  if (colon < 0 || !Object.hasOwn(VERBS, verb))
+  const known = [...Object.keys(VERBS), ...more];
+  if (colon < 0 || !known.includes(verb))
     return fail(
       "not_found",
-      `There is no ${colon < 0 ? target : verb} here. There is ${Object.keys(VERBS).join(", ")}, each as /v1beta/models/<model>:<method>.`,
+      `There is no ${colon < 0 ? target : verb} here. There is ${known.join(", ")}, each as /v1beta/models/<model>:<method>.`,
       { code: "unknown_method" },
     );
   const model = target.slice(0, colon).replace(BEFORE, "");
   if (model === "")
     fail("invalid", "The path names no model.", { param: "model", code: "invalid_request" });
+  return { model, verb };
+}
+
+function askedFor({ query }: Arrival, body: Body, model: string, verb: string): RouteInput {
   const { op, name, stream } = VERBS[verb]!;
   if (op === "generate" && (body["generateContentRequest"] ?? body["generate_content_request"]))
     fail("invalid", "generateContentRequest is asked of countTokens alone.", {

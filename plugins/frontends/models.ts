@@ -15,8 +15,10 @@ const anthropic = messages().server!;
 const openai = images().server!;
 const google = gemini().server!;
 const speaksMessages = (x: Arrival) => x.headers["anthropic-version"] !== undefined;
-/** Its SDKs name themselves; where a key stood is not shown here. */
-const speaksGemini = (x: Arrival) => x.headers["x-goog-api-client"] !== undefined;
+/** Its SDKs name themselves; others are told by where they put their key, which is where no other family does. */
+const speaksGemini = (x: Arrival) =>
+  x.headers["x-goog-api-client"] !== undefined ||
+  x.presents.some((place) => place === "x-goog-api-key" || place === "?key");
 const familyOf = (x: Arrival) =>
   speaksGemini(x) ? google : speaksMessages(x) ? anthropic : openai;
 

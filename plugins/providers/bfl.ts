@@ -69,8 +69,6 @@ interface Service {
 }
 
 async function* run(r: ImageRequest, call: Call, of: Service): AsyncGenerator<ModelEvent> {
-  if (r.refs.length > 0 || r.mask)
-    fail("unsupported", "Images from other images are not asked for here.", { param: "image" });
   fitting({ n: r.n, size: r.size, format: r.format }, call.info);
   const deadline = AbortSignal.timeout(of.deadlineMs);
   const over = new AbortController();

@@ -9,7 +9,12 @@ import {
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { countIn, page, textIn } from "tollgate/protocols/compatible";
-import { gemini, geminiEmbedding, geminiImage } from "tollgate/protocols/gemini";
+import {
+  gemini,
+  geminiEmbedding,
+  geminiEmbeddingOne,
+  geminiImage,
+} from "tollgate/protocols/gemini";
 import { embeds } from "./embedding-facts.ts";
 import { several } from "./google/several.ts";
 
@@ -49,6 +54,7 @@ export default defineProvider({
         { protocol: gemini(), base, auth, serves: (model: string) => !draws(model) },
         { protocol: geminiImage(), base, auth, serves: draws, can: { n: false } },
         { protocol: geminiEmbedding(), base, auth, streams: "never" as const },
+        { protocol: geminiEmbeddingOne(), base, auth, streams: "never" as const },
         // One request makes one picture: more of them are as many requests.
         {
           kind: "image" as const,

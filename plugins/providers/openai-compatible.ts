@@ -134,6 +134,11 @@ export default defineProvider({
         description:
           "How it is asked for an image's bytes: response_format b64_json or base64; bytes: not at all; url: it only has addresses",
       },
+      image_edits: {
+        type: "boolean",
+        default: false,
+        description: "It changes images that come along, at /images/edits, in a form",
+      },
       image_streams: {
         type: "boolean",
         default: false,
@@ -167,6 +172,7 @@ export default defineProvider({
         ...(o.responses && { responses: { drop: o.drop } }),
         ...(o.images && {
           images: {
+            edits: o.image_edits,
             responseFormat: o.image_bytes,
             serves: o.images,
             streams: o.image_streams ? "asked" : "never",

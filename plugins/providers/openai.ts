@@ -15,7 +15,7 @@ export default fromRow({
     models: [
       embeds("text-embedding-3-small", "0.02"),
       embeds("text-embedding-3-large", "0.13"),
-      judges("omni-moderation-latest", "0"),
+      judges("omni-moderation-latest"),
       speaks("tts-1", { characters: "15" }, "2027-01-06"),
       speaks("tts-1-hd", { characters: "30" }, "2027-01-06"),
       speaks("gpt-4o-mini-tts", { input: "0.6", audio_out: "12" }, "2027-01-06"),
@@ -109,6 +109,7 @@ export default fromRow({
       ],
     },
     images: {
+      edits: true,
       responseFormat: "bytes",
       streams: "asked",
       // Words of models that are gone, which clients still say.

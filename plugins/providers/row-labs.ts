@@ -1,4 +1,5 @@
 // Laboratories that make models, and serve them from outside mainland China.
+import type { ImageDialect } from "tollgate/protocols/images";
 import type { Backend } from "./row-backend.ts";
 import { embeds, judges, ranks } from "./embedding-facts.ts";
 import { hears } from "./sound-facts.ts";
@@ -31,6 +32,18 @@ const NOT_HEARD = [
   "languages",
   "keywords",
 ];
+
+/** How it is asked for pictures, from words and from others. */
+const XAI_IMAGES: ImageDialect = {
+  size: "ratio",
+  ratios: XAI_RATIOS,
+  drop: ["quality", "style", "background", "input_fidelity"],
+  most: 10,
+  resolutions: [
+    ["1k", 1024],
+    ["2k", 2048],
+  ],
+};
 
 export const labs: readonly Backend[] = [
   {
@@ -177,17 +190,8 @@ export const labs: readonly Backend[] = [
           },
         ],
       },
-      images: {
-        size: "ratio",
-        ratios: XAI_RATIOS,
-        drop: ["quality", "style", "background"],
-        most: 10,
-        resolutions: [
-          ["1k", 1024],
-          ["2k", 2048],
-        ],
-        serves: ["grok-imagine-*", "grok-2-image*"],
-      },
+      images: { ...XAI_IMAGES, serves: ["grok-imagine-*", "grok-2-image*"] },
+      "xai-edits": { ...XAI_IMAGES, serves: ["grok-imagine-*"] },
     },
   },
   {

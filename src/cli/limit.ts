@@ -6,7 +6,7 @@ import type { Limit, LimitCount } from "../plugin/limit.ts";
 import { moment } from "./terminal.ts";
 
 const FORM =
-  /^(requests|concurrent|tokens|input|output|images|characters|seconds|usd)=(\d{1,15}(?:\.\d{1,9})?)(?:\/(minute|hour|day|week|month|total))?$/;
+  /^(requests|concurrent|tokens|input|output|images|searches|characters|seconds|usd)=(\d{1,15}(?:\.\d{1,9})?)(?:\/(minute|hour|day|week|month|total))?$/;
 
 export function parseLimit(text: string): JsonObject {
   const [, unit, amount = "", per] = FORM.exec(text) ?? [];

@@ -29,6 +29,7 @@ export const DEFAULT_FRONTENDS = [
   "chat-completions",
   "messages",
   "responses",
+  "gemini",
   "images",
   "completions",
   "embeddings",

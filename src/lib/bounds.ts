@@ -33,7 +33,7 @@ export const BOUNDS = {
   },
   values: {
     most: 100_000,
-    of: "values in the JSON of a body",
+    of: "values in the JSON of a body; four numbers of a list are one",
     error: ["too_large", "too_many_values"],
     beyond: "The body has more than # values in its JSON. Send fewer messages, parts or tools.",
     key: "bounds.values",

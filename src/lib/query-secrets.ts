@@ -41,6 +41,16 @@ export function queryTextOf(req: IncomingMessage): string {
   return mark < 0 ? "" : url.slice(mark + 1);
 }
 
+/** The names that were taken out, each as often as it stood there. */
+export function querySecretsOf(req: IncomingMessage): readonly string[] {
+  const taken = whole.get(req);
+  if (taken === undefined) return [];
+  return taken
+    .split("&")
+    .map(nameOf)
+    .filter((name) => SECRETS.has(name));
+}
+
 /** As a reader of forms understands it: escapes are undone once, and one that is none stands for itself. */
 function nameOf(pair: string): string {
   const end = pair.indexOf("=");

@@ -1,9 +1,11 @@
 import { BOUNDS } from "../lib/bounds.ts";
-import type { Work } from "./work.ts";
+import type { Portion, Work } from "./work.ts";
 
 /** A high-quality 1536 × 1024 picture is about 6,200 tokens with the vendors that bill pictures so. */
 const TOKENS_A_PICTURE = 8_192;
 const MOST_MEGAPIXELS = 4;
+/** What a request to change pictures can be read as: sixteen of them, a mask, and words at four tokens a character. */
+const MOST_READ = 17 * TOKENS_A_PICTURE + 4 * 32_000;
 
 /** Pictures: what every protocol that draws says as its `work`. */
 export const imageWork: Work<"image"> = {
@@ -14,11 +16,13 @@ export const imageWork: Work<"image"> = {
   written: false,
   whole: [["output"], ["images"], ["image_out"]],
   // By whichever measure the price lists: pieces, megapixels, or tokens.
-  most({ input, n, size = "" }) {
+  most({ input, n, media, size = "" }) {
     const [wide, high] = size.split("x").map(Number);
     const pixels = wide && high ? Math.ceil((wide * high) / 1e6) : MOST_MEGAPIXELS;
     const images = { units: ["images"], count: n } as const;
-    const read = { units: ["input"], count: input } as const;
+    const read: Portion = media
+      ? { units: ["input", "image_in"], count: Math.min(input, MOST_READ) }
+      : { units: ["input"], count: input };
     return [
       [images],
       [images, { units: ["megapixels"], count: n * pixels }],

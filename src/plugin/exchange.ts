@@ -36,6 +36,11 @@ export type Arrival = Readonly<{
   headers: HeadersIn;
   /** Credentials taken out. */
   query: URLSearchParams;
+  /**
+   * Where credentials came: names of headers (`x-api-key`), and with a question mark words of the query (`?key`). What they are is not
+   * shown. A frontend that answers several families of clients tells them by it.
+   */
+  presents: readonly string[];
   /** Aborts when the client goes away before its answer has left. Made when first read. */
   signal: AbortSignal;
   identity: Identity | undefined;

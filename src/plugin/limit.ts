@@ -15,6 +15,7 @@ export interface Limit {
     | "images"
     | "characters"
     | "seconds"
+    | "searches"
     | "nano_usd";
   max: number | bigint;
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
@@ -83,6 +84,7 @@ export const LIMIT = {
         "images",
         "characters",
         "seconds",
+        "searches",
         "usd",
         "nano_usd",
       ],

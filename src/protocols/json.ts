@@ -12,6 +12,9 @@ export const text = (v: unknown): string | undefined => (typeof v === "string" ?
 /** JSON can spell numbers that are infinite here (`1e999`): those count for none. */
 export const number = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isFinite(v) ? v : undefined;
+/** The same in a form, where all is text. */
+export const numeric = (v: unknown): number | undefined =>
+  number(typeof v === "string" && /^\s*-?\d{1,15}(?:\.\d{1,15})?\s*$/.test(v) ? Number(v) : v);
 export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean" ? v : undefined);
 
 /** As lax readers have it, and as a form says it, where all is text. */

@@ -83,6 +83,12 @@ export const GEMINI: Spelling = {
   service_tier: ["serviceTier", "service_tier"],
 };
 
+export const GEMINI_VECTORS: Spelling = {
+  input: ["requests", "content"],
+  input_type: ["taskType", "task_type"],
+  dimensions: ["outputDimensionality", "output_dimensionality"],
+};
+
 /** A path keeps its tail where the tail means the same; places in a list that was made anew mean nothing. */
 export function spelt(table: Spelling, field: string, body: Body): string {
   if (field.length > LONGEST) return field;

@@ -13,7 +13,7 @@ export function used(
   if (of.state === "void") return 0n;
   if (unit === "nano_usd") return of.costNano ?? taken;
   const { usage } = of;
-  if (unit === "images" || unit === "characters" || unit === "seconds")
+  if (unit === "images" || unit === "searches" || unit === "characters" || unit === "seconds")
     return usage[unit] === undefined ? taken : whole(usage[unit]);
   const reported = Object.values(usage).some((count) => count !== undefined);
   if (!reported) return taken;

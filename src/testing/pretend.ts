@@ -38,6 +38,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     path: "/v1/chat/completions",
     address: "127.0.0.1",
     certificate: undefined,
+    presents: [],
     params: {},
     headers: { "content-type": "application/json", "user-agent": "test" },
     query: new URLSearchParams(),

@@ -21,7 +21,7 @@ import { stricter, toldLimits, type Branch } from "./accounts.ts";
 import type { ClaimedRequest } from "./claims.ts";
 import { certificateOf } from "./client-certificate.ts";
 import { noted } from "./labels.ts";
-import { SECRET_HEADERS } from "./secret-headers.ts";
+import { placesOf, shown } from "./secret-headers.ts";
 import type { RouteFindings } from "./candidates/findings.ts";
 import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
@@ -180,17 +180,16 @@ export class HostExchange implements Exchange {
     return certificateOf(this["~"].req.socket);
   }
   get headers(): HeadersIn {
-    if (this.#headers) return this.#headers;
-    const { headers } = this["~"].req;
-    const shown: Record<string, string | string[] | undefined> = {};
-    for (const name in headers) if (!SECRET_HEADERS.has(name)) shown[name] = headers[name];
-    return (this.#headers = shown as HeadersIn);
+    return (this.#headers ??= shown(this["~"].req.headers));
   }
   get query(): URLSearchParams {
     if (this.#query) return this.#query;
     const url = this["~"].req.url ?? "/";
     const mark = url.indexOf("?");
     return (this.#query = new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)));
+  }
+  get presents(): readonly string[] {
+    return placesOf(this["~"].req);
   }
   get signal(): AbortSignal {
     if (!this.#aborter) {

@@ -50,6 +50,7 @@ const UNITS: ReadonlySet<unknown> = new Set<Limit["unit"]>([
   "images",
   "characters",
   "seconds",
+  "searches",
   "nano_usd",
 ]);
 const SPANS: ReadonlySet<unknown> = new Set<Limit["per"]>([

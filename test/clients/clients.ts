@@ -9,6 +9,7 @@ import { PYTHON } from "./python/plays.ts";
 import { stage } from "./stage.ts";
 import { toolRunner } from "./tool-runner.ts";
 import { turns } from "./turns.ts";
+import { VENDORS } from "./vendors/plays.ts";
 
 export const CLIENTS: readonly Client[] = [claudeCode, codex];
 
@@ -54,5 +55,6 @@ export const PLAYS: readonly Play[] = [
   })),
   RUNNER,
   ...GOOGLE,
+  ...VENDORS,
   ...PYTHON,
 ];

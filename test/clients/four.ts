@@ -18,7 +18,7 @@ import {
 import { startGateway } from "../kit/daemon.ts";
 import { speakingGemini } from "../protocols/gemini/speech.ts";
 import { HEARS as HEARING, speaking as speakingAloud } from "../e2e/audio/vendors.ts";
-import { batchEmbedding, embedding } from "../e2e/embeddings/vendors.ts";
+import { batchEmbedding, embedding, oneEmbedding } from "../e2e/embeddings/vendors.ts";
 import { heard, refusal, type Heard } from "./heard.ts";
 import { PICTURE, USAGE } from "./scripts.ts";
 
@@ -49,6 +49,19 @@ export const HEARS = { mchat: "mchat/my-whisper", mresp: "mresp/whisper-1" } as 
 
 /** The models that speak: by the character, and by tokens that are told in events alone. */
 export const SPEAKS = { mchat: "mchat/my-tts", mresp: "mresp/gpt-4o-mini-tts" } as const;
+
+/** The models that rank, by each of the three wires. */
+export const RANKS = {
+  mcoh: "mcoh/rerank-v3.5",
+  mvoy: "mvoy/rerank-2.5",
+  mvllm: "mvllm/bge-reranker",
+} as const;
+
+/** The models that change pictures. */
+export const EDITS = {
+  mresp: "mresp/gpt-image-2",
+  mgem: "mgem/gemini-3-pro-image",
+} as const;
 
 export interface Four extends AsyncDisposable {
   /** Of the daemon, without /v1. */
@@ -118,6 +131,30 @@ const drawnByGemini = json({
   usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1120, totalTokenCount: 1125 },
 });
 
+/** Of three documents: the last, the first, the second. */
+const SCORES = [0.4, 0.1, 0.98];
+const ranked = ({ documents }: { documents: readonly unknown[] }) =>
+  documents.map((_, index) => ({ index, relevance_score: SCORES[index] ?? 0 }));
+const ranks: ScriptedRoutes = {
+  "POST /cohere/v2/rerank": (asked) =>
+    json({
+      id: "c1",
+      results: ranked(asked.json()),
+      meta: { api_version: { version: "2" }, billed_units: { search_units: 1 } },
+    }),
+  "POST /voyage/v1/rerank": (asked) =>
+    json({
+      object: "list",
+      data: ranked(asked.json()),
+      model: "rerank-2.5",
+      usage: { total_tokens: 26 },
+    }),
+  "POST /vllm/v1/rerank": (asked) =>
+    json({ id: "v1", results: ranked(asked.json()), usage: { total_tokens: 31 } }),
+  "GET /vllm/v1/models": json({ data: [] }),
+  "GET /cohere/v1/models": json({ models: [] }),
+};
+
 const listed = (...ids: string[]) => json({ object: "list", data: ids.map((id) => ({ id })) });
 
 function routes(): ScriptedRoutes {
@@ -139,6 +176,8 @@ function routes(): ScriptedRoutes {
     thinking: true,
   });
   return {
+    ...ranks,
+    "POST /openai/v1/images/edits": drawn,
     "POST /chat/v1/chat/completions": inOwn,
     "POST /chat/v1/images/generations": json({ created: 1, data: [{ b64_json: B64 }] }),
     "POST /chat/v1/embeddings": embedding({ forms: false }),
@@ -166,6 +205,7 @@ function routes(): ScriptedRoutes {
     "POST /anthropic/v1/messages/count_tokens": json({ input_tokens: 42 }),
     "GET /anthropic/v1/models": speaking(say(""), ["claude-sonnet-4-6"])["GET /v1/models"]!,
     "POST /v1beta/models/gemini-embedding-001:batchEmbedContents": batchEmbedding,
+    "POST /v1beta/models/gemini-embedding-001:embedContent": oneEmbedding,
     "POST /v1beta/models/*": gemini,
     "GET /v1beta/models": json({
       models: [
@@ -178,7 +218,7 @@ function routes(): ScriptedRoutes {
 }
 
 const yaml = (url: string) => `
-frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions, gemini, models]
+frontends: [chat-completions, messages, responses, images, embeddings, rerank, speech, transcriptions, gemini, models]
 middleware: [auth, { use: usage, with: { label_headers: [${CHECK}] } }]
 store: memory
 providers:
@@ -189,6 +229,9 @@ providers:
     models: { gpt-5.5: { protocols: [responses] } }
   mmsg: { use: anthropic, with: { base_url: "${url}/anthropic/v1", api_key: k } }
   mgem: { use: google, with: { base_url: "${url}", api_key: k } }
+  mcoh: { use: cohere, with: { base_url: "${url}/cohere/compatibility/v1", api_key: k }, models: { rerank-v3.5: { kind: rerank } } }
+  mvoy: { use: voyage, with: { base_url: "${url}/voyage/v1", api_key: k } }
+  mvllm: { use: vllm, with: { base_url: "${url}/vllm/v1" }, models: { bge-reranker: { kind: rerank, price: { input: "0.02" } } } }
 `;
 
 interface Row {

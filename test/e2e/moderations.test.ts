@@ -44,7 +44,10 @@ middleware:
   - usage
 providers:
   demo: { use: demo }
-  openai: { use: openai, with: { api_key: k, base_url: "${up}/openai/v1" } }
+  openai:
+    use: openai
+    with: { api_key: k, base_url: "${up}/openai/v1" }
+    models: { omni-moderation-latest: { price: free } }
   mistral:
     use: mistral
     with: { api_key: k, base_url: "${up}/mistral/v1" }
@@ -82,7 +85,7 @@ describe("a verdict", () => {
         input: "I want to hurt them",
         model: "omni-moderation-latest",
       });
-      // It costs nothing, and that is known.
+      // It costs nothing where the operator says so.
       expect(await last()).toMatchObject({ state: "exact", usage: { requests: 1 }, costNano: "0" });
     }
   });

@@ -5,7 +5,12 @@ import { json, type UpstreamRequest } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
 import { staged, type Staged } from "../kit/daemon.ts";
 
-const KEYS = { alice: "alice-key", poor: "poor-key", narrow: "narrow-key" } as const;
+const KEYS = {
+  alice: "alice-key",
+  poor: "poor-key",
+  narrow: "narrow-key",
+  few: "few-key",
+} as const;
 const DOCUMENTS = ["By the old town", "Rain over the sea", "The harbour is in the west"];
 const SCORES = [0.4, 0.1, 0.98];
 const ORDER = [2, 0, 1];
@@ -66,6 +71,7 @@ middleware:
       keys:
         - { id: alice, digest: "${digest(KEYS.alice)}" }
         - { id: narrow, digest: "${digest(KEYS.narrow)}", models: ["demo/*"] }
+        - { id: few, digest: "${digest(KEYS.few)}", limits: [{ unit: searches, max: 3, per: total }] }
         - { id: poor, digest: "${digest(KEYS.poor)}", limits: [{ unit: usd, max: "0.003", per: total }] }
   - zdr
   - limits
@@ -210,4 +216,17 @@ it("demo/rerank puts first what shares words with the query; lists say what it i
   expect(ids).toEqual(expect.arrayContaining(["demo/rerank", "voyage/rerank-2.5"]));
   const { candidates } = (await at.gateway.ask("explain", { model: "cohere/rerank-v3.5" })) as any;
   expect(candidates.map(({ lane }: any) => lane)).toEqual(["verbatim"]);
+});
+
+it("a limit of searches counts each hundred documents before anybody is asked, and what the vendor says after", async () => {
+  const many = Array.from({ length: 250 }, (_, i) => `Document ${i}`);
+  const model = "cohere/rerank-v3.5";
+  const first = await ask("/v2/rerank", { model }, KEYS.few);
+  expect(first.status).toBe(200);
+  at.up.forget();
+  const tooMany = await ask("/v2/rerank", { model, documents: many }, KEYS.few);
+  expect([tooMany.status, at.up.requests.length]).toEqual([429, 0]);
+  const two = await ask("/v2/rerank", { model, documents: many.slice(0, 150) }, KEYS.few);
+  expect(two.status).toBe(200);
+  expect((await ask("/v2/rerank", { model }, KEYS.few)).status).toBe(429);
 });

@@ -34,6 +34,7 @@ for (const protocol of [
   "gemini",
   "gemini-image",
   "gemini-embedding",
+  "gemini-embedding-one",
   "images",
   "embeddings",
   "moderations",

@@ -589,7 +589,10 @@ describe("pictures", () => {
     });
     expect(await refused({ n: 11 })).toMatchObject({ param: "n" });
     expect(await refused({ format: "webp" })).toMatchObject({ param: "output_format" });
-    expect(await refused({ refs: [{ base64: "" }] })).toMatchObject({ kind: "unsupported" });
+    expect(await refused({ refs: [{ url: "https://e/a.png" }] })).toMatchObject({
+      kind: "unsupported",
+      param: "image",
+    });
     expect(await caught(drawn({}, callOf("echo")))).toMatchObject({ kind: "not_found" });
   });
 

@@ -91,6 +91,7 @@ beforeAll(async () => {
       id: "r1",
       query: url.searchParams,
       headers: asked.headers,
+      presents: [],
       params: id === undefined ? {} : { id: decodeURIComponent(id) },
       privacy: (asked.headers["x-test-privacy"] ?? "off") as Privacy,
     };
@@ -297,15 +298,17 @@ describe("the key", () => {
       open.secret!({ "x-api-key": "a", authorization: "Bearer b" }, new URLSearchParams()),
     ).toThrowError(/two different keys/);
     expect(open.secret!({ authorization: "Bearer b" }, new URLSearchParams())).toBe("b");
+    const at = (to: string) => [`/v1${to}`, to, `/v1/v1${to}`, `/openai/v1${to}`, `/openai${to}`];
+    const deployed = (to: string) =>
+      [":model", ":provider/:model", ":provider/:vendor/:model"].map(
+        (model) => `/openai/deployments/${model}${to}`,
+      );
     expect(strict.routes.flatMap((r) => r.path)).toEqual([
-      "/v1/images/generations",
-      "/images/generations",
-      "/v1/v1/images/generations",
-      "/openai/v1/images/generations",
-      "/openai/images/generations",
-      "/openai/deployments/:model/images/generations",
-      "/openai/deployments/:provider/:model/images/generations",
-      "/openai/deployments/:provider/:vendor/:model/images/generations",
+      ...at("/images/generations"),
+      ...deployed("/images/generations"),
+      ...at("/images/edits"),
+      ...deployed("/images/edits"),
+      ...at("/images/variations"),
     ]);
   });
 });

@@ -5,9 +5,12 @@ import { table as answersFrom } from "./answer-fields.ts";
 import { table as fromAny } from "./canonical.ts";
 import { upstreams } from "./codecs.ts";
 import { table as fromChat } from "./chat-completions/fields.ts";
+import { table as fromCompletions } from "./completions/fields.ts";
 import { table as fromEmbeddings } from "./embeddings/fields.ts";
 import { table as fromGemini } from "./gemini/fields.ts";
+import { table as fromEdits } from "./images/fields.ts";
 import { table as fromMessages } from "./messages/fields.ts";
+import { table as fromRerank } from "./rerank/fields.ts";
 import { table as fromResponses } from "./responses/fields.ts";
 import { table as fromSpeech } from "./speech/fields.ts";
 import { table as fromTranscriptions } from "./transcriptions/fields.ts";
@@ -22,6 +25,9 @@ const TABLES: readonly (readonly [name: string, table: () => string])[] = [
   ["embeddings", fromEmbeddings],
   ["speech", fromSpeech],
   ["transcriptions", fromTranscriptions],
+  ["rerank", fromRerank],
+  ["completions", fromCompletions],
+  ["images/edits", fromEdits],
   ["gemini", fromGemini],
   ...Object.keys(upstreams).map((id) => [`answers of ${id}`, answersFrom(id)] as const),
 ];

@@ -3,6 +3,7 @@ import {
   faultOf,
   type Block,
   type Body,
+  type CallContext,
   type ChatRequest,
   type ClientHalf,
   type JsonObject,
@@ -17,6 +18,9 @@ import { chatRequest } from "../kit/requests.ts";
 /** What a row is about: its name, a request with it, and what that is compared with. */
 export type Row<T> = readonly [name: string, more: T, plain?: T];
 
+/** What the route that was asked at calls itself. */
+type Route = Partial<Pick<CallContext, "name">>;
+
 interface Sent {
   text: string;
   losses: readonly { how: string; code: string | undefined; field: string }[];
@@ -27,8 +31,12 @@ export interface Wires {
   readonly [name: string]: Protocol<any>;
 }
 
-function sent(wire: Protocol<any>, request: ModelRequest): Sent | { refused: string } {
-  const of = asking({ model: "m" });
+function sent(
+  wire: Protocol<any>,
+  request: ModelRequest,
+  route: Route,
+): Sent | { refused: string } {
+  const of = asking({ model: "m", ...route });
   try {
     const { body } = sending(wire.client as ClientHalf<Kind>, request, of);
     return { text: JSON.stringify(body), losses: of.losses };
@@ -40,10 +48,15 @@ function sent(wire: Protocol<any>, request: ModelRequest): Sent | { refused: str
 }
 
 /** In one word, and the code where there is one: what differs from the same request without it. */
-function verdict(wire: Protocol<any>, request: ModelRequest, plain: ModelRequest): string {
-  const now = sent(wire, request);
+function verdict(
+  wire: Protocol<any>,
+  request: ModelRequest,
+  plain: ModelRequest,
+  route: Route,
+): string {
+  const now = sent(wire, request, route);
   if ("refused" in now) return `refused (${now.refused})`;
-  const before = sent(wire, plain);
+  const before = sent(wire, plain, route);
   if ("refused" in before) throw new Error(`without it, ${wire.id} refuses: ${before.refused}`);
   const lost = now.losses.filter(
     (l) => !before.losses.some((b) => b.field === l.field && b.code === l.code),
@@ -61,13 +74,14 @@ export function table(
   from: string,
   wires: Wires,
   rows: readonly { name: string; request: ModelRequest; plain: ModelRequest }[],
+  route: Route = {},
 ): string {
   const targets = Object.keys(wires);
   return [
     line([`from ${from}`, ...targets.map((t) => `to ${t}`)]),
     line(["---", ...targets.map(() => "---")]),
     ...rows.map(({ name, request, plain }) =>
-      line([name, ...targets.map((t) => verdict(wires[t]!, request, plain))]),
+      line([name, ...targets.map((t) => verdict(wires[t]!, request, plain, route))]),
     ),
   ].join("\n");
 }

@@ -7,6 +7,7 @@ const MOST = 1_000;
 /** What may be asked of a model of each kind. */
 const METHODS: { readonly [kind: string]: readonly string[] } = {
   chat: ["generateContent", "countTokens"],
+  embedding: ["embedContent", "batchEmbedContents"],
 };
 
 export function entry(model: ListedModel): JsonObject {

@@ -33,3 +33,10 @@ export const facts: Facts = {
 
 /** These take a shape instead of a size. */
 export const shaped = (name: string): boolean => /ultra|kontext/.test(name);
+
+/** Pictures that one job may be given. */
+export const MOST_BROUGHT = 10;
+
+/** The field for pictures that are to be changed; the one that fills a mask has one of its own. Undefined: it takes none. */
+export const changes = (name: string): string | undefined =>
+  name.endsWith("-fill") ? "image" : /^flux-2|kontext/.test(name) ? "input_image" : undefined;

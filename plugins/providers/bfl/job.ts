@@ -1,7 +1,14 @@
 // The request that starts a job, and what the service says while it runs.
-import { fail, type Call, type ImageRequest, type Json, type JsonObject } from "tollgate/plugin";
+import {
+  fail,
+  type Call,
+  type ImageRequest,
+  type Json,
+  type JsonObject,
+  type Media,
+} from "tollgate/plugin";
 import { ratioOf, sizeOf } from "tollgate/protocols/images";
-import { shaped } from "./facts.ts";
+import { changes, MOST_BROUGHT, shaped } from "./facts.ts";
 
 /** With these a request could have its result sent elsewhere. */
 const ELSEWHERE = ["webhook_url", "webhook_secret"];
@@ -17,12 +24,50 @@ export function body(r: ImageRequest, call: Call): JsonObject {
   if (shape) call.lose("size", "approximated", "size_approximated");
   return {
     ...forwarded(r.rest, call),
+    ...brought(r, call),
     prompt: r.prompt,
     seed: r.seed,
     output_format: r.format,
     ...(shape && { aspect_ratio: ratioOf(size) }),
     ...(size && !shape && { ...size }),
   };
+}
+
+/** Pictures to be changed, in the fields that these models have for them: bytes as base64, addresses as they are. */
+function brought({ refs, mask }: ImageRequest, call: Call): Record<string, string> {
+  if (refs.length === 0 && !mask) return {};
+  const field = changes(call.model);
+  if (field === undefined)
+    fail("unsupported", `${call.model} makes images from words alone, not from other images.`, {
+      param: "image",
+    });
+  if (refs.length > (field === "image" ? 1 : MOST_BROUGHT))
+    fail(
+      "unsupported",
+      `${call.model} takes at most ${field === "image" ? 1 : MOST_BROUGHT} images.`,
+      {
+        param: "image",
+      },
+    );
+  if (mask && field !== "image")
+    fail("unsupported", `${call.model} takes no mask: say in words what is to change.`, {
+      param: "mask",
+    });
+  const fields: Record<string, string> = {};
+  for (const [i, media] of refs.entries())
+    fields[i === 0 ? field! : `${field}_${i + 1}`] = said(media);
+  if (mask) fields["mask"] = said(mask);
+  return fields;
+}
+
+function said(media: Media): string {
+  if ("url" in media) return media.url;
+  if ("fileId" in media)
+    return fail("unsupported", "A file id of another provider cannot be drawn from.", {
+      param: "image",
+      code: "foreign_file_id",
+    });
+  return "base64" in media ? media.base64 : media.bytes.toString("base64");
 }
 
 /** Fields of the service's own, as the client wrote them. */

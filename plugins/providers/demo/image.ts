@@ -1,8 +1,17 @@
-import { fail, type Call, type ImageRequest, type ModelEvent } from "tollgate/plugin";
+import { fail, type Call, type ImageRequest, type Media, type ModelEvent } from "tollgate/plugin";
 import { fitting, sizeOf } from "tollgate/protocols/images";
 import { digest } from "./chance.ts";
 import { scene } from "./draw.ts";
 import { png } from "./png.ts";
+
+/** Pictures that came along, as their digest: other ones make another picture. */
+function bytesOf(media: Media): string {
+  if ("url" in media || "fileId" in media)
+    return fail("unsupported", "demo/image is offline: send the image itself.", {
+      param: "image",
+    });
+  return digest("base64" in media ? media.base64 : media.bytes.toString("base64"));
+}
 
 const USUAL = { width: 512, height: 512 };
 /** Cells of unfinished pictures, coarse to fine. */
@@ -16,15 +25,14 @@ export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelE
       code: "model_not_found",
       param: "model",
     });
-  if (r.refs.length > 0 || r.mask)
-    fail("unsupported", "demo/image draws from words alone.", { param: "image" });
+  const seen = [...r.refs, ...(r.mask ? [r.mask] : [])].map(bytesOf);
   fitting({ n: r.n, size: r.size, quality: r.quality, format: r.format }, call.info);
   for (const field of Object.keys((r.ext["images"] ?? {}) as object)) call.lose(field, "dropped");
   const size = sizeOf(r.size) ?? USUAL;
   const transparent = r.background === "transparent";
   yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
   for (let index = 0; index < r.n; index++) {
-    const of = scene(size.width / size.height, r.seed ?? null, r.prompt, index);
+    const of = scene(size.width / size.height, r.seed ?? null, r.prompt, index, ...seen);
     const drawn = async (cell: number) => {
       if (call.signal.aborted) fail("canceled", "The request was given up.");
       return { bytes: await png(of, { ...size, cell, transparent }), mime: "image/png" };

@@ -87,6 +87,7 @@ export const LIMIT = {
         "images",
         "characters",
         "seconds",
+        "searches",
         "nano_usd",
       ],
       description: "What is counted",

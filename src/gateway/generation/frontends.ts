@@ -100,8 +100,13 @@ function checkSpoken(mounted: MountConfig<any>, frontend: Frontend, setup: Plugi
   }
 }
 
+/** For people: an address as it is written stands before one that has words in it to be filled in. */
 function noteDoors({ routes, protocol }: Frontend, doors: Map<Kind, string>): void {
-  for (const route of routes)
-    if ("op" in route && route.op === "generate" && protocol && !doors.has(protocol.work.kind))
-      doors.set(protocol.work.kind, [route.path].flat()[0]!);
+  for (const route of routes) {
+    if (!("op" in route) || route.op !== "generate" || !protocol) continue;
+    const { kind } = protocol.work;
+    const path = [route.path].flat()[0]!;
+    const known = doors.get(kind);
+    if (known === undefined || (known.includes(":") && !path.includes(":"))) doors.set(kind, path);
+  }
 }

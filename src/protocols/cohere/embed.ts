@@ -4,7 +4,14 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { EmbeddingRequest, VectorType } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { CallContext } from "../../plugin/protocol.ts";
-import { emitVectors, textsOnly, vectorOf, wordFor, type TaskWords } from "../embeddings/index.ts";
+import {
+  emitVectors,
+  foreign,
+  textsOnly,
+  vectorOf,
+  wordFor,
+  type TaskWords,
+} from "../embeddings/index.ts";
 import { list, number, object, parsed, present, text } from "../json.ts";
 
 const WORDS: TaskWords = {
@@ -28,6 +35,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 export const knows = (field: string): boolean => KNOWN.has(field);
 
 export function request(r: EmbeddingRequest, of: CallContext): Body {
+  foreign(r, of);
   if (r.user !== undefined) of.lose("user", "dropped");
   return present({
     model: of.model,

@@ -10,12 +10,13 @@ import {
   type ObjectSchema,
   type ProviderDef,
   type Protocol,
+  type WireEndpoint,
 } from "../../plugin/index.ts";
 import { chatCompletions } from "../chat-completions/index.ts";
 import { cohereEmbeddings } from "../cohere/index.ts";
 import { completions, mistralFim } from "../completions/index.ts";
 import { embeddings } from "../embeddings/index.ts";
-import { images } from "../images/index.ts";
+import { images, xaiEdits } from "../images/index.ts";
 import { messages } from "../messages/index.ts";
 import { moderations } from "../moderations/index.ts";
 import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
@@ -121,6 +122,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
           serves: (model: string) => serves.some((pattern) => fits(pattern, model)),
         }),
         ...(streams !== "asked" && { streams }),
+        ...(APART[id] && { paths: APART[id] }),
         ...(row.affinity && WRITTEN.has(id) && { affinity: row.affinity }),
         ...(row.can && { can: row.can }),
       },
@@ -141,12 +143,18 @@ const WRITTEN: ReadonlySet<Spoken> = new Set([
 /** What is heard as it comes, or written down as it is heard; all else comes in one piece. */
 const HEARD: ReadonlySet<Spoken> = new Set(["speech", "transcriptions"]);
 
+/** A wire for one operation of a protocol that has others: those are asked elsewhere. */
+const APART: { readonly [id in Spoken]?: WireEndpoint["paths"] } = {
+  "xai-edits": { generate: undefined, edits: "/images/edits" },
+};
+
 /** What its endpoints can be asked for: a list of models may name more. */
 export const kindsOf = ({ speaks }: Row): ReadonlySet<Kind> =>
   new Set((Object.keys(speaks) as Spoken[]).map((id) => KINDS[id] ?? "chat"));
 
 const KINDS: { readonly [id in Spoken]?: Kind } = {
   images: "image",
+  "xai-edits": "image",
   embeddings: "embedding",
   "cohere-embed": "embedding",
   "ollama-embed": "embedding",
@@ -170,6 +178,7 @@ const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Proto
   responses: (dialect, row) =>
     responses({ alike: row.speaks["chat-completions"] ?? {}, ...dialect }),
   images,
+  "xai-edits": xaiEdits,
   embeddings,
   "cohere-embed": cohereEmbeddings,
   "ollama-embed": ollamaEmbeddings,

@@ -46,6 +46,7 @@ export interface Row {
     responses?: ResponsesDialect & EndpointRow;
     messages?: MessagesDialect & EndpointRow;
     images?: ImageDialect & EndpointRow;
+    "xai-edits"?: ImageDialect & EndpointRow;
     embeddings?: EmbeddingDialect & EndpointRow;
     "cohere-embed"?: EndpointRow;
     "ollama-embed"?: EndpointRow;

@@ -25,6 +25,7 @@ import { ID, knows } from "./words.ts";
 export type { EmbeddingDialect } from "./dialect.ts";
 export { taskOf, wordFor, type TaskWords } from "./tasks.ts";
 export { emitVectors, notStreamed };
+export { foreign } from "./foreign.ts";
 export { textsOnly } from "./texts.ts";
 export { checked, inputsIn, vectorOf, written, type Wish } from "./vectors.ts";
 

@@ -39,7 +39,7 @@ const NEAREST: TaskWords = { question: "query", fact: "query", code_query: "quer
 export function wordFor(
   task: Opt<EmbeddingTask>,
   words: TaskWords,
-  { lose }: LossReporter,
+  of: LossReporter,
   field: string,
 ): string | undefined {
   if (task === undefined) return undefined;
@@ -47,6 +47,6 @@ export function wordFor(
   if (own !== undefined) return own;
   const near = NEAREST[task];
   const nearest = near === undefined ? undefined : words[near as EmbeddingTask];
-  lose(field, nearest === undefined ? "dropped" : "approximated", "task_unknown");
+  of.lose(field, nearest === undefined ? "dropped" : "approximated", "task_unknown");
   return nearest;
 }

@@ -2,24 +2,19 @@
 // verb and the form of a stream stand in the address: a frontend puts them beside the body. Pure: no I/O, no clock, nothing remembered between two methods. May import:
 // model, plugin (types), and the tools its neighbours lend.
 import { chatWork } from "../../model/chat-work.ts";
-import { embeddingWork } from "../../model/embedding-work.ts";
 import { imageWork } from "../../model/image-work.ts";
-import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/gemini.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
-import { notStreamed } from "../embeddings/index.ts";
 import { failure } from "../failure/failure.ts";
-import { plain } from "../look/index.ts";
-import * as embedding from "./client/embedding.ts";
 import { onlyPictures, request as draw } from "./client/image.ts";
 import { cap } from "./client/cap.ts";
 import { count } from "./client/count.ts";
 import { prepare } from "./client/prepare.ts";
 import { GeminiReader, type GeminiReaderOptions } from "./client/reader.ts";
-import { nameOf, request } from "./client/request.ts";
+import { request } from "./client/request.ts";
 import { relay } from "./client/relay.ts";
 import { tierOf } from "./client/tap.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
@@ -31,12 +26,14 @@ import { stream as encoder } from "./server/stream.ts";
 import { whole as written } from "./server/whole.ts";
 import { GEMINI, spelt } from "../spelling.ts";
 import { stream } from "./client/stream.ts";
+import { placed } from "./placed.ts";
 import { whole } from "./client/whole.ts";
 import { mayThink } from "../spending.ts";
 import { survey } from "./survey.ts";
 import { ID, isListed, knows } from "./words.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
+export { geminiEmbedding, geminiEmbeddingOne } from "./embedding.ts";
 
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,
@@ -91,7 +88,8 @@ export const geminiImage = (): Protocol<"image"> => ({
   work: imageWork,
   reviewed: REVIEWED,
   client: {
-    paths: { generate },
+    // Pictures that come along are parts of what is asked.
+    paths: { generate, edits: generate },
     request: draw,
     knows,
     survey,
@@ -104,42 +102,9 @@ export const geminiImage = (): Protocol<"image"> => ({
   },
 });
 
-/** Vectors, of one text or of many. */
-export const geminiEmbedding = (): Protocol<"embedding"> => ({
-  id: `${ID}-embedding`,
-  work: embeddingWork,
-  reviewed: [
-    [
-      "what is to be embedded, what for, and the form of the vectors",
-      {
-        requests: {
-          ...plain("model taskType title outputDimensionality"),
-          content: { parts: plain("text") },
-        },
-      },
-    ],
-  ],
-  client: {
-    paths: { generate: (of) => `/${placed(of.model)}:batchEmbedContents` },
-    request: embedding.request,
-    knows: embedding.knows,
-    stream: notStreamed,
-    whole: embedding.whole,
-    fault: failure,
-  },
-});
-
 /** Without `alt=sse` a stream is one JSON list that grows. */
 const generate: Path = (of: CallContext) =>
   `/${placed(of.model)}:${of.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
-
-/** A client chose the name: it must not lead anywhere but to a model. */
-function placed(model: string): string {
-  const steps = nameOf(model).split("/");
-  if (steps.some((step) => step === "" || step === "." || step === ".."))
-    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
-  return steps.map((step) => encodeURIComponent(step)).join("/");
-}
 
 const said = (headers: HeadersIn, draws: boolean): GeminiReaderOptions => ({
   draws,

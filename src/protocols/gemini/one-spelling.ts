@@ -56,11 +56,19 @@ const REQUEST: Spellings = {
 
 const BODY: Spellings = { ...REQUEST, generateContentRequest: REQUEST };
 
+const VECTOR: Spellings = {
+  ...plain("model taskType title outputDimensionality"),
+  content: CONTENT,
+};
+/** A request for one vector, and a list of such requests. */
+const VECTORS: Spellings = { ...VECTOR, requests: VECTOR };
+
 /** Lists of messages. */
 const LISTS: ReadonlySet<string> = new Set([
   "contents",
   "functionDeclarations",
   "parts",
+  "requests",
   "safetySettings",
   "tools",
 ]);
@@ -74,9 +82,16 @@ export const snake = (name: string): string =>
 /** The same body where nothing in it is spelt otherwise. What stands there by both names is refused. */
 export const inOneSpelling = (body: Body): Body => spelt(body as JsonObject, BODY, "") as Body;
 
+/** The same of a body that asks for vectors. */
+export const vectorsInOneSpelling = (body: Body): Body =>
+  spelt(body as JsonObject, VECTORS, "") as Body;
+
+/** The top of a body that asks for vectors. */
+export const TOP_OF_VECTORS: readonly string[] = Object.keys(VECTORS);
+
 /** The value of one field of a body, by the first of its names. */
 export const fieldSpelt = (field: string, value: Json): Json =>
-  within(value, BODY[field] ?? null, LISTS.has(field), field);
+  within(value, BODY[field] ?? VECTORS[field] ?? null, LISTS.has(field), field);
 
 function spelt(of: JsonObject, known: Spellings, at: string): JsonObject {
   let out: Record<string, Json | undefined> | undefined;

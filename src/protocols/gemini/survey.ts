@@ -72,7 +72,8 @@ const SEEN: readonly (readonly [type: RegExp, feature: Feature])[] = [
   [/^application\/pdf$/, "documents"],
 ];
 
-function needs(
+/** What a part asks of a model, and the bytes in it that are not words. */
+export function needs(
   part: JsonObject,
   media: { count: number; bytes: number },
   features: Set<Feature>,

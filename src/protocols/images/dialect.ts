@@ -22,6 +22,8 @@ export interface ImageTraits {
 }
 
 export interface ImageDialect extends ImageTraits {
+  /** It changes pictures that come along, at `/images/edits`, in a form or by address. Absent: it makes them from words alone. */
+  edits?: boolean;
   /** Where models differ: the last that fits adds to, or replaces, what stands above it. One `*` stands for anything. */
   models?: readonly (ImageTraits & { of: readonly string[] })[];
 }

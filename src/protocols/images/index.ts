@@ -1,8 +1,9 @@
-// The images protocol, `POST /v1/images/generations`: OpenAI's, and that of the hosts that are compatible with it.
+// The images protocol, `POST /v1/images/generations` and `/v1/images/edits`: OpenAI's, and that of the hosts that are compatible with it.
 // Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two
 // methods. May import: model, plugin (types), and the tools its neighbours lend.
 import { imageWork } from "../../model/image-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
+import editsSchema from "../../../schemas/image-edits.request.json" with { type: "json" };
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
@@ -14,12 +15,13 @@ import { whole as wholeFrom } from "./client/whole.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";
 import { failure } from "../failure/failure.ts";
 import { fault } from "./server/fault.ts";
+import { objects } from "./client/pictures.ts";
 import { prepare } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as requestTo } from "./client/request.ts";
 import { request } from "./server/request.ts";
 import { survey } from "./survey.ts";
-import { ID, knows } from "./words.ts";
+import { EDITS, ID, knows } from "./words.ts";
 import { REVIEWED } from "./reviewed.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
@@ -38,16 +40,19 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
     server: {
       schema: schema as unknown as JSONSchema,
       survey,
-      request: (body) => request(body),
-      stream,
+      request: (body) => request(body, false),
+      stream: (write, to) => stream(write, to),
       whole,
       fault,
       head,
       ping: ": ping\n\n",
     },
     client: {
-      paths: { generate: "/images/generations" },
-      request: requestTo,
+      paths: {
+        generate: "/images/generations",
+        ...(dialect.edits && { [EDITS]: "/images/edits" }),
+      },
+      request: (r, of) => requestTo(r, of),
       knows,
       survey,
       stream: (emit) => streamFrom(emit),
@@ -55,6 +60,37 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
       fault: failure,
       prepare: (out, of) => prepare(out, of, at(of)),
       ...(responseFormat !== "url" && { relay }),
+    },
+  };
+};
+
+/** The same where pictures come along to be changed: in a form or in JSON, and with events of its own. A route calls it `edits`. */
+export const imageEdits = (): Protocol<"image"> => {
+  const made = images();
+  return {
+    ...made,
+    server: {
+      ...made.server!,
+      schema: editsSchema as unknown as JSONSchema,
+      request: (body) => request(body, true),
+      stream: (write, to) => stream(write, to, "image_edit"),
+    },
+  };
+};
+
+/** Changes of pictures as xAI takes them: at the same path, but in JSON alone and by names of its own. */
+export const xaiEdits = (dialect: ImageDialect = {}): Protocol<"image"> => {
+  const { work, reviewed, headers, client } = images(dialect);
+  const { relay: _, ...rest } = client!;
+  return {
+    id: "xai-edits",
+    work,
+    ...(reviewed && { reviewed }),
+    ...(headers && { headers }),
+    client: {
+      ...rest,
+      paths: { generate: "/images/edits", [EDITS]: "/images/edits" },
+      request: (r, of) => requestTo(r, of, objects),
     },
   };
 };

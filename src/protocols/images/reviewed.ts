@@ -16,6 +16,15 @@ export const REVIEWED: Review = [
     "steers one picture and is gone with it",
     plain("seed steps num_inference_steps guidance guidance_scale"),
   ],
+  [
+    "the pictures to be changed, with their mask, and how near to them it stays",
+    {
+      ...plain("input_fidelity"),
+      image: plain("image_url url type"),
+      images: plain("image_url url type"),
+      mask: plain("image_url"),
+    },
+  ],
   ["how strictly it is filtered, which keeps nothing", plain("moderation")],
   ["the user: told hashed", plain("user safety_identifier")],
 ];

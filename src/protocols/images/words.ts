@@ -3,6 +3,9 @@ import { multiplies } from "../spending.ts";
 
 export const ID = "images";
 
+/** What a route to have pictures changed calls itself: only endpoints with a path of that name are asked. */
+export const EDITS = "edits";
+
 /** In the common vocabulary, under another name or the same. */
 export const COMMON: readonly string[] = [
   "model",
@@ -20,8 +23,12 @@ export const COMMON: readonly string[] = [
   "user",
 ];
 
+/** Where pictures stand that are to be changed. */
+export const PICTURES: readonly string[] = ["image", "images", "mask"];
+
 /** Documented here and nowhere else: they go back to this wire only. */
 export const OWN: readonly string[] = [
+  "input_fidelity",
   "moderation",
   "style",
   "safety_identifier",
@@ -33,4 +40,4 @@ export const OWN: readonly string[] = [
 
 /** All that this wire knows, in any dialect of it. */
 export const knows = (field: string): boolean =>
-  COMMON.includes(field) || OWN.includes(field) || multiplies(field);
+  COMMON.includes(field) || PICTURES.includes(field) || OWN.includes(field) || multiplies(field);

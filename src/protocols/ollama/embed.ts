@@ -4,7 +4,7 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { EmbeddingRequest } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
 import type { CallContext } from "../../plugin/protocol.ts";
-import { emitVectors, textsOnly, vectorOf } from "../embeddings/index.ts";
+import { emitVectors, foreign, textsOnly, vectorOf } from "../embeddings/index.ts";
 import { throwFailure } from "../failure/failure.ts";
 import { list, number, parsed, present } from "../json.ts";
 
@@ -12,6 +12,7 @@ const KNOWN: ReadonlySet<string> = new Set(["model", "input", "dimensions", "tru
 export const knows = (field: string): boolean => KNOWN.has(field);
 
 export function request(r: EmbeddingRequest, of: CallContext): Body {
+  foreign(r, of);
   if (r.dtype !== undefined && r.dtype !== "float")
     fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
   if (r.task !== undefined) of.lose("input_type", "dropped");

@@ -131,6 +131,7 @@ function plainExchange(
     query: new URLSearchParams(),
     signal: new AbortController().signal,
     certificate: undefined,
+    presents: [],
     limits: [],
     identity: client.identity,
     get privacy() {

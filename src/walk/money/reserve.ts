@@ -98,6 +98,9 @@ function take(
     case "characters":
     case "seconds":
       return BigInt(Math.ceil(mostOf(ask, limit.unit)));
+    // What a model looks up by itself shows when it has.
+    case "searches":
+      return BigInt(Math.ceil(ask.counts?.searches ?? 0));
     case "nano_usd":
       return claim ?? 0n;
   }

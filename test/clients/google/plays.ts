@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
 import type { Play } from "../clients.ts";
+import { vectorOf } from "../../e2e/embeddings/vendors.ts";
 import { countsOf } from "../counts.ts";
-import { four, HELLO, TALKS, type Four } from "../four.ts";
+import { EMBEDS, four, HELLO, TALKS, type Four } from "../four.ts";
 import { PICTURE } from "../scripts.ts";
 import { ready, SDKS, type Asking, type GoogleClient, type Heard, type Loaded } from "./sdks.ts";
 
@@ -55,6 +56,21 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
       ),
     ];
   });
+  const TEXTS = ["A harbour at dusk", "Rain over Oslo"];
+  const vectors = Object.entries(EMBEDS).map(([provider, model]): Check => {
+    const name = `${client.name}: vectors on ${provider}`;
+    return {
+      name,
+      async run() {
+        const { several, one } = await loaded.vectors({ at, model, check: name }, TEXTS);
+        assert.deepEqual(
+          several,
+          TEXTS.map((text) => vectorOf(text)),
+        );
+        assert.deepEqual(one, vectorOf(TEXTS[0]!));
+      },
+    };
+  });
   const spent: Check = {
     name: `${client.name}: a spent budget`,
     async run() {
@@ -63,7 +79,7 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
       await assert.rejects(loaded.say(of, "Hello"), /budget/i);
     },
   };
-  return [...rounds, spent];
+  return [...rounds, ...vectors, spent];
 }
 
 /** One of them rejects a promise that it keeps to itself as well. */

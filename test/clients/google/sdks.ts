@@ -38,8 +38,15 @@ export interface Loaded {
   say(of: Asking, words: string, more?: { picture?: Buffer }): Promise<Heard>;
   stream(of: Asking, words: string): Promise<Heard>;
   schema(of: Asking, words: string): Promise<unknown>;
+  /** Of several texts, and of the first of them alone. */
+  vectors(of: Asking, texts: readonly string[]): Promise<Vectors>;
   /** Until no tool is called, three turns at most. */
   tools(of: Asking, stream: boolean): Promise<Heard>;
+}
+
+export interface Vectors {
+  readonly several: readonly (readonly number[])[];
+  readonly one: readonly number[];
 }
 
 // These packages are not there when types are checked.
@@ -104,6 +111,13 @@ const genai: GoogleClient = {
         const config = { responseMimeType: "application/json", responseJsonSchema: SCHEMA };
         return JSON.parse((await models(of).generateContent(asked(of, words, config))).text);
       },
+      async vectors(of, texts) {
+        const values = async (contents: Any) => {
+          const { embeddings } = await models(of).embedContent(asked(of, contents));
+          return embeddings.map(({ values }: Any) => values);
+        };
+        return { several: await values(texts), one: (await values(texts[0]))[0] };
+      },
       async tools(of, stream) {
         const contents: Any[] = [{ role: "user", parts: parts(WEATHER) }];
         for (let turn = 0; turn < 3; turn++) {
@@ -156,6 +170,12 @@ const older: GoogleClient = {
         const { response } = await model(of, { generationConfig }).generateContent(words);
         return JSON.parse(response.text());
       },
+      async vectors(of, texts) {
+        const requests = texts.map((text) => ({ content: { role: "user", parts: parts(text) } }));
+        const { embeddings } = await model(of).batchEmbedContents({ requests });
+        const { embedding } = await model(of).embedContent(texts[0]);
+        return { several: embeddings.map(({ values }: Any) => values), one: embedding.values };
+      },
       async tools(of, stream) {
         const chat = model(of, { tools: DECLARED }).startChat();
         let next: Any = WEATHER;
@@ -183,13 +203,15 @@ const aiSdk: GoogleClient = {
   package: { name: "@ai-sdk/google", version: "4.0.121", main: "dist/index.js" },
   async load(script) {
     const { createGoogleGenerativeAI } = await load(script);
-    const { generateText, streamText, jsonSchema, tool, Output, isStepCount } = await import("ai");
-    const model = (of: Asking) =>
+    const { embed, embedMany, generateText, streamText, jsonSchema, tool, Output, isStepCount } =
+      await import("ai");
+    const google = (of: Asking) =>
       createGoogleGenerativeAI({
         apiKey: of.at.key,
         baseURL: `${of.at.url}/v1beta`,
         headers: headers(of),
-      })(of.model);
+      });
+    const model = (of: Asking) => google(of)(of.model);
     const heard = ({ text, usage }: Any): Heard => ({
       text,
       counts: { input: usage.inputTokens, output: usage.outputTokens },
@@ -235,6 +257,14 @@ const aiSdk: GoogleClient = {
             output: Output.object({ schema: jsonSchema(SCHEMA) }),
           })
         ).output,
+      async vectors(of, texts) {
+        const asked = { model: google(of).embeddingModel(of.model), maxRetries: 0 };
+        const { embeddings } = await embedMany({ ...asked, values: [...texts] });
+        return {
+          several: embeddings,
+          one: (await embed({ ...asked, value: texts[0]! })).embedding,
+        };
+      },
       async tools(of, stream) {
         const asked = {
           model: model(of),
@@ -262,7 +292,7 @@ const langchain: GoogleClient = {
   older: true,
   package: { name: "@langchain/google-genai", version: "2.3.2", main: "dist/index.js" },
   async load(script) {
-    const { ChatGoogleGenerativeAI } = await load(script);
+    const { ChatGoogleGenerativeAI, GoogleGenerativeAIEmbeddings } = await load(script);
     const chat = (of: Asking, more: object = {}) =>
       new ChatGoogleGenerativeAI({
         model: of.model,
@@ -295,6 +325,18 @@ const langchain: GoogleClient = {
       },
       schema: (of, words) =>
         chat(of).withStructuredOutput(SCHEMA, { method: "jsonSchema" }).invoke(words),
+      async vectors({ at, model }, texts) {
+        const embeddings = new GoogleGenerativeAIEmbeddings({
+          model,
+          apiKey: at.key,
+          baseUrl: at.url,
+          maxRetries: 0,
+        });
+        return {
+          several: await embeddings.embedDocuments([...texts]),
+          one: await embeddings.embedQuery(texts[0]),
+        };
+      },
       async tools(of, stream) {
         const bound = chat(of).bindTools(DECLARED);
         const turns: Any[] = [{ role: "user", content: WEATHER }];

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Check } from "tollgate/testing";
 import { countsOf, type Counts } from "../counts.ts";
-import { DRAWS, EMBEDS, HEARS, SPEAKS, TALKS, type Four } from "../four.ts";
+import { DRAWS, EDITS, EMBEDS, HEARS, SPEAKS, TALKS, type Four } from "../four.ts";
 import { ALONE } from "../stage.ts";
 import { compiled, older, python } from "./venv.ts";
 
@@ -65,6 +65,7 @@ export async function pythonChecks(
       EMBEDS: JSON.stringify(EMBEDS),
       HEARS: JSON.stringify(HEARS),
       SPEAKS: JSON.stringify(SPEAKS),
+      EDITS: JSON.stringify(EDITS),
       CLIENT: title,
       ...env,
     },

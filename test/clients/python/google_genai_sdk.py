@@ -7,7 +7,7 @@ import base64
 
 from google import genai
 from google.genai import errors, types
-from kit import DOT, HELLO, KEY, REPORT, SCHEMA, THOUGHT, URL, WEATHER, Case, check, rain, same, serve
+from kit import DOT, EMBEDS, HELLO, KEY, REPORT, SCHEMA, THOUGHT, URL, WEATHER, Case, check, rain, same, serve, vector
 from pydantic import BaseModel
 
 
@@ -150,6 +150,16 @@ def picture(of: Case) -> None:
     answer = client(of).models.generate_content(model=of.model, contents=["What is this?", dot])
     same(answer.text, "A dot.")
     count(of, answer.usage_metadata)
+
+
+@check(EMBEDS)
+def vectors(of: Case) -> None:
+    texts = ["A harbour at dusk", "Rain over Oslo"]
+    answer = client(of).models.embed_content(model=of.model, contents=texts)
+    same([one.values for one in answer.embeddings], [vector(text) for text in texts])
+    narrow = types.EmbedContentConfig(output_dimensionality=4, task_type="RETRIEVAL_QUERY")
+    one = client(of).models.embed_content(model=of.model, contents=texts[0], config=narrow)
+    same(one.embeddings[0].values, vector(texts[0], 4))
 
 
 @check()

@@ -21,6 +21,7 @@ DRAWS: dict[str, str] = json.loads(os.environ["DRAWS"])
 EMBEDS: dict[str, str] = json.loads(os.environ["EMBEDS"])
 HEARS: dict[str, str] = json.loads(os.environ["HEARS"])
 SPEAKS: dict[str, str] = json.loads(os.environ["SPEAKS"])
+EDITS: dict[str, str] = json.loads(os.environ["EDITS"])
 
 HELLO = "Grüße aus Oslo 🌍"
 WEATHER = "What is the weather like?"

@@ -10,6 +10,7 @@ from typing import Any
 from kit import (
     DOT,
     DRAWS,
+    EDITS,
     EMBEDS,
     HEARS,
     HELLO,
@@ -30,7 +31,7 @@ from kit import (
     vector,
     wav,
 )
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, AzureOpenAI, NotFoundError, OpenAI
 from pydantic import BaseModel
 
 
@@ -290,6 +291,51 @@ def images_streamed(of: Case) -> None:
     same(last.type, "image_generation.completed")
     same(base64.b64decode(last.b64_json), base64.b64decode(DOT))
     count_picture(of, last.usage)
+
+
+@check(EDITS)
+def images_edited(of: Case) -> None:
+    dot = ("dot.png", base64.b64decode(DOT), "image/png")
+    edited = client(of).images.edit(model=of.model, prompt="Two dots", image=[dot, dot], n=1)
+    assert edited.data
+    same(base64.b64decode(edited.data[0].b64_json or ""), base64.b64decode(DOT))
+    count_picture(of, edited.usage)
+
+
+@check({"all": "mresp/gpt-image-2"})
+def images_varied(of: Case) -> None:
+    try:
+        client(of).images.create_variation(image=("dot.png", base64.b64decode(DOT), "image/png"))
+    except NotFoundError as error:
+        assert "/v1/images/edits" in str(error), error
+        return
+    raise AssertionError("There are variations.")
+
+
+def azure(of: Case, **more: Any) -> AzureOpenAI:
+    return AzureOpenAI(
+        api_key=KEY,
+        api_version="2025-04-01-preview",
+        azure_endpoint=URL,
+        max_retries=0,
+        default_headers=of.headers,
+        **more,
+    )
+
+
+@check()
+def azure_chat(of: Case) -> None:
+    answer = azure(of).chat.completions.create(model=of.model, messages=asks("Hello"))
+    same(answer.choices[0].message.content, HELLO)
+    assert answer.usage
+    count(of, answer.usage)
+
+
+@check(EMBEDS)
+def azure_embeddings(of: Case) -> None:
+    answer = azure(of, azure_deployment=of.model).embeddings.create(model=of.model, input="Grüße")
+    same(answer.data[0].embedding, vector("Grüße"))
+    of.count(input=answer.usage.prompt_tokens, output=0)
 
 
 @check({"all": ""})

@@ -68,6 +68,16 @@ export const batchEmbedding = (asked: UpstreamRequest): ScriptedAnswer => {
   };
 };
 
+/** The same of one content. */
+export const oneEmbedding = (asked: UpstreamRequest): ScriptedAnswer => {
+  const { content, outputDimensionality } = asked.json();
+  const { text } = content.parts[0];
+  return {
+    ...json({ embedding: { values: vectorOf(text, outputDimensionality) } }),
+    bill: { input: tokensIn([text]) },
+  };
+};
+
 const both = (n: number) => ({ prompt_tokens: n, total_tokens: n });
 
 export interface Vendor {
@@ -145,6 +155,7 @@ export const VENDORS: readonly Vendor[] = [
     yaml: mounted("google", "google"),
     routes: {
       "POST /google/v1beta/models/gemini-embedding-001:batchEmbedContents": batchEmbedding,
+      "POST /google/v1beta/models/gemini-embedding-001:embedContent": oneEmbedding,
     },
     counts: false,
     lane: "translated",

@@ -2,7 +2,7 @@ import { describe, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
-import { geminiEmbedding } from "tollgate/protocols/gemini";
+import { geminiEmbedding, geminiEmbeddingOne } from "tollgate/protocols/gemini";
 import { ollamaEmbeddings } from "tollgate/protocols/ollama";
 import { protocolLaws } from "tollgate/testing";
 
@@ -10,6 +10,7 @@ const WIRES: readonly Protocol<any>[] = [
   embeddings(),
   cohereEmbeddings(),
   geminiEmbedding(),
+  geminiEmbeddingOne(),
   ollamaEmbeddings(),
 ];
 

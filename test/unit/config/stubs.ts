@@ -134,9 +134,7 @@ export const builtin: Builtin = {
     openai: module(definitions.openai),
     anthropic: module(definitions.anthropic),
   },
-  frontend: Object.fromEntries(
-    [...DEFAULT_FRONTENDS, "gemini", "usage"].map((n) => [n, frontend(n)]),
-  ),
+  frontend: Object.fromEntries([...DEFAULT_FRONTENDS, "usage"].map((n) => [n, frontend(n)])),
   middleware: {
     // Its keys name accounts.
     auth: module(auth),

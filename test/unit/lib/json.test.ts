@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { endOfString } from "../../../src/lib/json-strings.ts";
-import { scan } from "../../../src/lib/json.ts";
+import { scan, Scanner } from "../../../src/lib/json.ts";
 
 const MAX_DEPTH = BOUNDS.depth.most;
 
@@ -100,4 +100,26 @@ it("finds where strings end and how many escapes there are, whatever they are fu
     }),
     { numRuns: 2000 },
   );
+});
+
+it("four numbers of a list are one value, however the list is written and in whichever steps it is looked at", () => {
+  // What OpenAI takes in one request for vectors: 300,000 ids in as many texts as there may be.
+  const lists = Array.from({ length: 2_048 }, () => Array<number>(146).fill(40_000));
+  const body = { model: "openai/text-embedding-3-small", input: lists };
+  for (const text of [JSON.stringify(body), JSON.stringify(body, null, 2)]) {
+    const bytes = Buffer.from(text);
+    expect(scan(bytes, BOUNDS.values.most).flaw).toBeUndefined();
+    const scanner = new Scanner(bytes, BOUNDS.values.most);
+    let seen;
+    while (!(seen = scanner.look(1_000)));
+    expect(seen.flaw).toBeUndefined();
+  }
+  // The object, its list, and the first of it; then one for each four.
+  const many = (n: number, one: string) => Buffer.from(`{"a":[${Array(n).fill(one).join(", ")}]}`);
+  for (const one of ["7", "-0.5", "1e3"]) {
+    expect(scan(many(1 + 4 * 7 + 3, one), 10).flaw, one).toBeUndefined();
+    expect(scan(many(1 + 4 * 8, one), 10).flaw?.code, one).toBe("too_many_values");
+  }
+  for (const one of ['"7"', "true", "{}", "null"])
+    expect(scan(many(12, one), 10).flaw?.code, one).toBe("too_many_values");
 });

@@ -95,7 +95,7 @@ const count = (value: unknown): number =>
     : 1;
 /** In the least that a client sends. */
 const least = (from: string): number => count({ model: "p/m", ...SPOKEN[from]!.least });
-/** Lists in a list: so many values in all. */
+/** Lists in a list: so many values in all. None of them is a number, of which four count as one. */
 function values(n: number): string {
   const lists: string[] = [];
   for (let left = n - 1; left > 0;) {
@@ -103,9 +103,9 @@ function values(n: number): string {
     const here = left > 10_001 ? Math.min(left - 2, 10_001) : left;
     lists.push(
       here === 1
-        ? "0"
+        ? "true"
         : `[${Array(here - 1)
-            .fill(0)
+            .fill(true)
             .join()}]`,
     );
     left -= here;

@@ -27,6 +27,7 @@ const UNITS = [
   ["images", "images"],
   ["characters", "characters"],
   ["seconds", "seconds of sound"],
+  ["searches", "searches"],
 ] as const;
 const TIMES = ["minute", "hour", "day", "week", "month", "total"] as const;
 /** Later than any window ends: it never does. */

@@ -3,10 +3,12 @@ import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { object, present } from "../../json.ts";
+import { foreign } from "../foreign.ts";
 import { ID } from "../words.ts";
 
 /** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
-export function request(r: EmbeddingRequest, of: Pick<CallContext, "model">): Body {
+export function request(r: EmbeddingRequest, of: Pick<CallContext, "model" | "lose">): Body {
+  foreign(r, of);
   const own = object(r.ext[ID]);
   const [first] = r.inputs;
   return present({

@@ -3,8 +3,8 @@ import type { Json } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { refuseKept } from "../../look/index.ts";
-import { object } from "../../json.ts";
-import { fieldSpelt, snake, TOP } from "../one-spelling.ts";
+import { object, objects } from "../../json.ts";
+import { fieldSpelt, snake, TOP, TOP_OF_VECTORS } from "../one-spelling.ts";
 import { BESIDE, malformed } from "../words.ts";
 import { nameOf } from "./request.ts";
 
@@ -15,6 +15,19 @@ export function prepare(out: Outgoing, of: CallContext): void {
   // The model stands there once more, and may not be another one.
   if (counted) out.set("generateContentRequest", { ...counted, model: nameOf(of.model) });
   // What an account keeps is reached with its key, and all clients here share ours.
+  refuseKept(out, of.state, { code: "state_unsupported" });
+}
+
+/** The same of a request for vectors: each of several names the model once more. */
+export function prepareVectors(out: Outgoing, of: CallContext): void {
+  if (out.get("model") !== undefined) out.drop("model");
+  for (const field of TOP_OF_VECTORS) spell(out, field);
+  const requests = out.get("requests");
+  if (requests !== undefined)
+    out.set(
+      "requests",
+      objects(requests).map((one) => ({ ...one, model: nameOf(of.model) })),
+    );
   refuseKept(out, of.state, { code: "state_unsupported" });
 }
 

@@ -3,25 +3,28 @@ import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { number, text } from "../../json.ts";
+import { numeric, text } from "../../json.ts";
+import { refuseKept } from "../../look/index.ts";
 import type { ImageTraits } from "../dialect.ts";
 import { fitting, ratioOf, sizeOf } from "../size.ts";
 
 export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): void {
+  // A picture that an account keeps is reached with its key, and all clients here share ours.
+  refuseKept(out, of.state);
   // In the host's own words, which is how the catalogue knows them.
   const quality = text(out.get("quality"));
   const other = quality === undefined ? undefined : under(traits.qualities ?? {}, quality);
   if (other !== undefined) out.set("quality", other);
   fitting(
     {
-      n: number(out.get("n")),
+      n: numeric(out.get("n")),
       size: text(out.get("size")),
       quality: text(out.get("quality")),
       format: text(out.get("output_format")),
     },
     of.info,
   );
-  if (traits.most !== undefined && (number(out.get("n")) ?? 1) > traits.most)
+  if (traits.most !== undefined && (numeric(out.get("n")) ?? 1) > traits.most)
     fail("unsupported", `${of.model} makes at most ${traits.most} images at a time.`, {
       param: "n",
     });

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import type { Usage } from "../../../model/usage.ts";
 import { throwFailure } from "../../failure/failure.ts";
-import { number, object, text } from "../../json.ts";
+import { numeric, object, text } from "../../json.ts";
 import { eventOf, frames, gather } from "../../sse/index.ts";
 import { CAP, sum } from "./stream.ts";
 import { failure } from "../server/fault.ts";
@@ -16,11 +16,15 @@ import { tokensOf, usageSeen } from "../usage.ts";
 export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? streamed(sink, to) : relayWhole(sink, to);
 
-const PARTIAL = "image_generation.partial_image";
+/** Of a picture that is made, and of one that is changed. */
+const PARTIAL: ReadonlySet<unknown> = new Set([
+  "image_generation.partial_image",
+  "image_edit.partial_image",
+]);
 
 function streamed(sink: RelaySink, to: AnswerContext): Relay {
   const out = gather((b) => sink.bytes(b));
-  const wanted = number(to.body["n"]) ?? 1;
+  const wanted = numeric(to.body["n"]) ?? 1;
   const seen: (ImageHead | undefined)[] = [];
   let usage: Usage | undefined;
   let over = false;
@@ -38,7 +42,7 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
     if (over && event && event.data !== "[DONE]") return;
     if (event && event.data !== "[DONE]") {
       // A partial image says nothing that is counted.
-      if (event.event === PARTIAL) sink.content();
+      if (PARTIAL.has(event.event)) sink.content();
       else completed(eventObject(event.data));
     }
     out.range(b, from, till);

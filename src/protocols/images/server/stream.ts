@@ -13,12 +13,16 @@ import { described, item, revised } from "./item.ts";
  * Partial images as they come, `completed` once for each image. The last one waits for the counts, which it carries:
  * it is the end of the answer.
  */
-export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
+export function stream(
+  write: (text: string) => void,
+  to: AnswerContext,
+  prefix: "image_generation" | "image_edit" = "image_generation",
+): Encoder {
   let waiting: { media: Media; note?: Opt<string> } | undefined;
   let usage: Usage | undefined;
   let partials = 0;
   const put = (event: "partial_image" | "completed", media: Media, more: JsonObject): void => {
-    const type = `image_generation.${event}`;
+    const type = `${prefix}.${event}`;
     const facts = described(media);
     const data = present({
       type,

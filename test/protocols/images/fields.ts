@@ -1,0 +1,49 @@
+// What a client may say of pictures that are to be changed, and what becomes of it with each vendor: the README's table.
+import type { Body, JsonObject, Protocol } from "tollgate/plugin";
+import { geminiImage } from "tollgate/protocols/gemini";
+import { imageEdits, images, xaiEdits } from "tollgate/protocols/images";
+import { all } from "../../../plugins/providers/rows.ts";
+import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+
+const xai = all.find(({ name }) => name === "xai")!.speaks["xai-edits"]!;
+
+const WIRES: Wires = {
+  "compatible hosts": images({ edits: true }),
+  OpenAI: images({ edits: true, responseFormat: "bytes", drop: ["style"], most: 10 }),
+  xAI: xaiEdits(xai),
+  Gemini: geminiImage() as Protocol,
+};
+
+const DOT = "data:image/png;base64,iVBORw0KGgo=";
+const ONE = { image_url: DOT };
+const AT = { image_url: "https://example.com/house.png" };
+const LEAST = { model: "m", prompt: "More snow", images: [ONE] };
+
+const ROWS: readonly Row<object>[] = [
+  ["several images", { images: [ONE, ONE] }],
+  ["an image by its address", { images: [AT] }],
+  ["an image that is kept", { images: [{ file_id: "file-1" }] }],
+  ["mask", { mask: ONE }],
+  ["n > 1", { n: 2 }],
+  ["size", { size: "1024x1536" }],
+  ["quality", { quality: "high" }],
+  ["background: transparent", { background: "transparent" }],
+  ["output_format: webp", { output_format: "webp" }],
+  ["output_compression", { output_compression: 50 }],
+  ["input_fidelity", { input_fidelity: "high" }],
+  ["moderation", { moderation: "low" }],
+  ["seed", { seed: 7 }],
+  ["user", { user: "u" }],
+];
+
+export function table(): string {
+  const { server } = imageEdits();
+  const read = (more: object) =>
+    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+  return verdicts(
+    "images/edits",
+    WIRES,
+    ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
+    { name: "edits" },
+  );
+}

@@ -1,0 +1,38 @@
+// What a client may say of a ranking, and what becomes of it with each vendor: the README's table.
+import type { Body, JsonObject } from "tollgate/plugin";
+import { rerank, voyageRerank } from "tollgate/protocols/rerank";
+import { all } from "../../../plugins/providers/rows.ts";
+import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+
+const row = (name: string) => rerank(all.find((one) => one.name === name)!.speaks.rerank ?? {});
+
+const WIRES: Wires = {
+  "compatible hosts": rerank(),
+  Cohere: row("cohere"),
+  Voyage: voyageRerank(),
+};
+
+const LEAST = { model: "m", query: "q", documents: ["one", "two"] };
+
+const ROWS: readonly Row<object>[] = [
+  ["documents as objects with a text", { documents: [{ text: "one" }, { text: "two" }] }],
+  ["documents as other objects", { documents: [{ image: "https://example.com/a.png" }] }],
+  ["top_n", { top_n: 1 }],
+  ["top_k", { top_k: 1 }],
+  ["return_documents", { return_documents: true }],
+  ["max_tokens_per_doc", { max_tokens_per_doc: 512 }],
+  ["truncation: true", { truncation: true }],
+  ["truncation: false", { truncation: false }],
+  ["user", { user: "u" }],
+];
+
+export function table(): string {
+  const { server } = rerank();
+  const read = (more: object) =>
+    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+  return verdicts(
+    "rerank",
+    WIRES,
+    ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
+  );
+}
