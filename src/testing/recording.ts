@@ -8,7 +8,8 @@ import type { ScriptedAnswer } from "./answer.ts";
 
 /**
  * One exchange as it happened, in a folder of its own: `request.json`, `upstream.http` (status line, headers, a blank
- * line, then the raw body) and, where its events were checked by hand, `events.json`.
+ * line, then the raw body) and, where its events were checked by hand, `events.json`. A file of a form is written down in
+ * `request.json` as `{ "filename", "mime", "base64" }`.
  */
 export interface Recording {
   readonly name: string;
@@ -35,10 +36,21 @@ function recording(path: string): Recording {
   const events = join(path, "events.json");
   return {
     name: basename(path),
-    request: JSON.parse(readFileSync(join(path, "request.json"), "utf8")),
+    request: withFiles(JSON.parse(readFileSync(join(path, "request.json"), "utf8"))),
     ...httpOf(readFileSync(join(path, "upstream.http")), path),
     events: existsSync(events) ? JSON.parse(readFileSync(events, "utf8")) : undefined,
   };
+}
+
+function withFiles(said: { readonly [field: string]: unknown }): Body {
+  return Object.fromEntries(
+    Object.entries(said).map(([field, value]) => {
+      const { filename, mime, base64 } = (value ?? {}) as Record<string, unknown>;
+      return typeof base64 === "string"
+        ? [field, { filename, mime, data: Buffer.from(base64, "base64") }]
+        : [field, value];
+    }),
+  ) as Body;
 }
 
 /** Heads are written by people, with either line ending; the body is taken as it is. */

@@ -38,6 +38,8 @@ for (const protocol of [
   "images",
   "embeddings",
   "moderations",
+  "speech",
+  "transcriptions",
 ])
   recorded(protocol);
 // Several pictures of Google's are asked for one by one, each answered whole, by code of the provider's own.

@@ -90,6 +90,7 @@ function frontendOf(protocol: Protocol, lane: Case["lane"]): Definition {
           method: "POST",
           path: `/${protocol.id}/${lane}`,
           op: "generate",
+          body: "either",
           read: (x) => ({
             model: x.query.get("model") ?? "",
             stream: x.query.get("stream") === "true",

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { fold } from "../../model/fold.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Kind } from "../../model/request.ts";
+import { isFilePart, type Body } from "../../model/values.ts";
 import type { Decoder, Protocol, RelaySink } from "../../plugin/protocol.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { Settle } from "../../plugin/store.ts";
@@ -122,12 +123,29 @@ interface Got {
 
 function ask({ endpoint, recording, lane, stream, n }: Case, at: TestGateway, signal: AbortSignal) {
   const query = new URLSearchParams({ model: `p${n}/model`, stream: String(stream) });
+  const form = formOf(recording.request);
   return fetch(`${at.url}/${endpoint.protocol.id}/${lane}?${query}`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(recording.request),
+    ...(!form && { headers: { "content-type": "application/json" } }),
+    body: form ?? JSON.stringify(recording.request),
     signal,
   });
+}
+
+/** A request with a file in it, as clients send it. */
+function formOf(request: Body): FormData | undefined {
+  if (!Object.values(request).some(isFilePart)) return undefined;
+  const form = new FormData();
+  for (const [name, value] of Object.entries(request))
+    if (isFilePart(value))
+      form.append(
+        name,
+        new Blob([new Uint8Array(value.data)], { type: value.mime }),
+        value.filename,
+      );
+    else if (Array.isArray(value)) for (const one of value) form.append(`${name}[]`, String(one));
+    else form.append(name, String(value));
+  return form;
 }
 
 async function asked(of: Case, at: TestGateway): Promise<Got> {
