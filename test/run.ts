@@ -46,6 +46,7 @@ const LONG = [
   "test/e2e/pulse.test.ts",
   "test/e2e/readme.test.ts",
   "test/e2e/saves.test.ts",
+  "test/e2e/socket-activation.test.ts",
   "test/e2e/store-copy.test.ts",
   "test/e2e/workers.test.ts",
   "test/e2e/zdr.test.ts",

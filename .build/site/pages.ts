@@ -67,9 +67,15 @@ export function rendered(
       },
       table(token: Tokens.Table) {
         const cells = (row: readonly Tokens.TableCell[], tag: string) =>
-          `<tr>${row.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join("")}</tr>\n`;
+          `<tr>${row
+            .map((cell) => {
+              // A heading without words is none.
+              const at = cell.text.trim() === "" ? "td" : tag;
+              return `<${at}>${this.parser.parseInline(cell.tokens)}</${at}>`;
+            })
+            .join("")}</tr>\n`;
         const rows = token.rows.map((row) => cells(row, "td")).join("");
-        return `<div class="wide" tabindex="0" role="region" aria-label="Table"><table><thead>${cells(token.header, "th")}</thead><tbody>${rows}</tbody></table></div>\n`;
+        return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead>${cells(token.header, "th")}</thead><tbody>${rows}</tbody></table></div>\n`;
       },
       // A page has words, and no markup of its own.
       html: ({ text }: Tokens.HTML | Tokens.Tag) => escaped(text),

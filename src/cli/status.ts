@@ -51,6 +51,17 @@ function inWords(of: Status): string {
       "in flight",
       `${flying}${older.length === 0 ? "" : `, ${older.map((g) => `${g.inFlight} in generation ${g.generation}`).join(", ")}`}`,
     ],
+    ...(of.before
+      ? [
+          [
+            "before it",
+            `pid ${of.before.pid} ends when its ${of.before.inFlight} requests are over`,
+          ],
+        ]
+      : []),
+    ...(of.lastUpgrade
+      ? [["last upgrade", paint("red", `${of.lastUpgrade.why} ${moment(of.lastUpgrade.at)}`)]]
+      : []),
     ["last reload", lastReload(of)],
     ...(of.leftOut.length > 0 ? [["left out", sayLeftOut(of.leftOut)]] : []),
     ...of.lists.map(({ provider, count, lastError, nextAt }) => [

@@ -79,6 +79,20 @@ it("an address that is not dialled was not reached, and did not close anything",
   expect(await codeOf({ dispatch })).toBe("upstream address_refused");
 });
 
+it("a proxy that lets no call through is told from the provider behind it", async () => {
+  const proxy = createServer((socket) =>
+    socket.on("error", () => {}).end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"),
+  );
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const { port } = proxy.address() as AddressInfo;
+  const through = new Pools({ url: `http://127.0.0.1:${port}`, except: [] });
+  const { pool, release } = through.take("http://provider.example", 2_000);
+  expect(await codeOf(pool)).toBe("upstream proxy_refused");
+  await release();
+  await through[Symbol.asyncDispose]();
+  proxy.close();
+});
+
 it("TLS that cannot be agreed on is TLS", async () => {
   expect(await told(`${HEAD}\r\n`, "https")).toBe("upstream tls_failed");
 });

@@ -23,6 +23,9 @@ function meaning(cause: Error): [ErrorKind, string, string] {
     return ["timeout", "The provider could not be reached in time.", "connect_timeout"];
   if (UNREACHED.has(code))
     return ["upstream", `The provider cannot be reached (${code}).`, "connect_failed"];
+  // Its own words name no address: the proxy is the operator's, and the provider was not asked.
+  if (code === "proxy_refused")
+    return ["upstream", `The provider was not reached. ${cause.message}`, "proxy_refused"];
   if (code.startsWith("address_"))
     return ["upstream", "The provider's address is one that is not dialled.", "address_refused"];
   if (code.includes("CERT"))

@@ -1,0 +1,27 @@
+// Starts the gateway of this package once and ends it, in the build of an image: what V8 has compiled of it is kept for every later start.
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const program = join(import.meta.dirname, "../dist/src/cli/bin.js");
+const folder = mkdtempSync(join(tmpdir(), "tollgate-warm-"));
+const at = ["--state-dir", folder];
+const run = (...args) => spawnSync(process.execPath, [program, ...args], { cwd: folder });
+
+const gateway = spawn(process.execPath, [program, "serve", "--port", "0", ...at], {
+  cwd: folder,
+  stdio: "inherit",
+});
+const ended = new Promise((resolve) => gateway.once("exit", resolve));
+for (let tries = 0; run("status", "--quiet", ...at).status !== 0; tries++) {
+  if (gateway.exitCode !== null || tries > 300) throw new Error("It does not start.");
+  await sleep(200);
+}
+// Commands that a container is asked often have their share.
+run("check");
+gateway.kill("SIGTERM");
+const code = await ended;
+rmSync(folder, { recursive: true, force: true });
+process.exitCode = code === 0 ? 0 : 1;

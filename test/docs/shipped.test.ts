@@ -1,0 +1,148 @@
+// What a release ships beside the code: versions that agree, an entry in the changelog, and containers whose files fit together.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { entryOf, flaws, published } from "../../.build/release.ts";
+import { createLoad } from "../../src/cli/loading.ts";
+import { loadConfig } from "../../src/config/load.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const DEPLOY = join(ROOT, "deploy");
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+const version = (path: string) => (JSON.parse(read(path)) as { version: string }).version;
+const chart = parse(read("deploy/chart/Chart.yaml")) as { version: string; appVersion: string };
+
+describe("a release", () => {
+  const changelog = read("CHANGELOG.md");
+  const [own] = [version("package.json")] as const;
+  const versions = published().map(version);
+
+  it("a version has an entry in the changelog, and everything that is shipped is of that version", () => {
+    expect(entryOf(changelog, own)?.text).toBeTruthy();
+    expect([...versions, chart.version, chart.appVersion]).toEqual(
+      versions.map(() => own).concat(own, own),
+    );
+  });
+
+  it("a version without an entry, without a date, or beside another one is refused in words", () => {
+    const fine = { tag: "v1.2.3", versions: ["1.2.3", "1.2.3"], chart: "1.2.3" };
+    const dated =
+      "# Changelog\n\n## 1.2.3, 2027-01-31\n\n- It is there.\n\n## 1.2.2, 2027-01-01\n\n- Before.\n";
+    expect(flaws({ ...fine, changelog: dated })).toEqual([]);
+    expect(entryOf(dated, "1.2.3")?.text).toBe("- It is there.");
+    expect(flaws({ ...fine, versions: ["1.2.4", "1.2.4"], changelog: dated })).toEqual([
+      "The tag is v1.2.3, and package.json says 1.2.4.",
+      "The chart is of 1.2.3, and package.json says 1.2.4.",
+      "CHANGELOG.md has no entry for 1.2.4.",
+    ]);
+    expect(flaws({ ...fine, versions: ["1.2.3", "1.2.2"], changelog: dated })).toHaveLength(1);
+    expect(
+      flaws({ ...fine, changelog: dated.replace("2027-01-31", "not yet published") }),
+    ).toHaveLength(1);
+    expect(
+      flaws({ ...fine, changelog: "## 1.2.3, 2027-01-31\n\n## 1.2.2\n\n- Before.\n" }),
+    ).toHaveLength(1);
+  });
+
+  it("packages may be published: a licence, what they hold, and nothing private", () => {
+    expect(published()).toContain("plugins/stores/postgres/package.json");
+    for (const path of published())
+      expect(JSON.parse(read(path))).toMatchObject({
+        license: "MIT",
+        files: expect.arrayContaining(["dist"]),
+        engines: { node: ">=24" },
+        exports: expect.any(Object),
+      });
+  });
+});
+
+describe("containers", () => {
+  const compose = parse(read("deploy/compose.yaml")) as {
+    services: Record<
+      string,
+      {
+        profiles?: string[];
+        volumes?: string[];
+        secrets?: string[];
+        read_only?: boolean;
+        cap_drop?: string[];
+      }
+    >;
+    volumes: Record<string, null>;
+    secrets: Record<string, { file: string }>;
+  };
+
+  it("every file that compose mounts is here, and every volume and secret is declared", () => {
+    for (const { volumes = [], secrets = [] } of Object.values(compose.services)) {
+      for (const volume of volumes) {
+        const [from] = volume.split(":") as [string];
+        if (from.startsWith("."))
+          expect([from, existsSync(join(DEPLOY, from))]).toEqual([from, true]);
+        else expect(compose.volumes).toHaveProperty(from);
+      }
+      for (const secret of secrets) expect(compose.secrets).toHaveProperty(secret);
+    }
+    for (const name of ["tollgate", "fleet"])
+      expect(compose.services[name]).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
+    const profiles = Object.entries(compose.services).map(([name, { profiles: of }]) => [name, of]);
+    expect(Object.fromEntries(profiles)).toEqual({
+      tollgate: undefined,
+      prometheus: ["metrics"],
+      grafana: ["metrics"],
+      postgres: ["fleet"],
+      fleet: ["fleet"],
+    });
+  });
+
+  it.each(["gateway.yaml", "compose/fleet.yaml"])(
+    "deploy/%s passes check with its secrets there",
+    async (name) => {
+      const credentials = mkdtempSync(join(tmpdir(), "tollgate-credentials-"));
+      for (const secret of Object.keys(compose.secrets))
+        writeFileSync(join(credentials, secret), "0".repeat(64));
+      const file = join(DEPLOY, name);
+      const { problems } = await loadConfig(file, {
+        env: { CREDENTIALS_DIRECTORY: credentials },
+        load: createLoad(),
+      });
+      expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
+      rmSync(credentials, { recursive: true });
+    },
+  );
+
+  it("Prometheus and Grafana are told of the same files as everywhere else", () => {
+    type Scraping = { scrape_configs: { job_name: string }[]; rule_files: string[] };
+    const own = parse(read("deploy/prometheus/prometheus.yaml")) as Scraping;
+    const composed = parse(read("deploy/compose/prometheus.yaml")) as Scraping;
+    expect(composed.rule_files).toEqual(own.rule_files);
+    expect(composed.scrape_configs.map(({ job_name }) => job_name)).toEqual(
+      own.scrape_configs.map(({ job_name }) => job_name),
+    );
+    // A chart has files of its own folder alone; UPDATE_README=1 copies them.
+    const files = [
+      ["prometheus/rules.yaml", "rules.yaml"],
+      ...readdirSync(join(DEPLOY, "grafana")).map((name) => [`grafana/${name}`, name]),
+    ] as [string, string][];
+    expect(readdirSync(join(DEPLOY, "chart/files")).toSorted()).toEqual(
+      files.map(([, to]) => to).toSorted(),
+    );
+    for (const [from, to] of files) {
+      if (process.env["UPDATE_README"])
+        writeFileSync(join(DEPLOY, "chart/files", to), read(`deploy/${from}`));
+      expect(read(`deploy/chart/files/${to}`)).toBe(read(`deploy/${from}`));
+    }
+  });
+
+  it("the image runs as nobody, asks itself how it is, and brings no key", () => {
+    const last = read("deploy/Dockerfile")
+      .split(/^FROM /m)
+      .at(-1)!;
+    expect(last).toMatch(/^USER 65532:65532$/m);
+    expect(last).toMatch(/HEALTHCHECK .*\\\n +CMD \[.*"status", "--quiet"/);
+    expect(last).toMatch(/^STOPSIGNAL SIGTERM$/m);
+    expect(last).not.toMatch(/api_?key|secret|token/i);
+    expect(last).not.toMatch(/^(RUN|ADD) /m);
+  });
+});
