@@ -20,7 +20,8 @@ export const FLOORS: { readonly [floor: string]: readonly string[] } = {
   gateway: "lib model money catalogue plugin protocols config walk types:loader".split(" "),
   // The kit runs what it judges in a real gateway.
   testing: ["lib", "model", "plugin", "protocols", "gateway", "builtin"],
-  cli: [...ALL, "builtin", "index"],
+  // A plugin's package is judged by the kit.
+  cli: [...ALL, "builtin", "index", "testing"],
   index: [...ALL, "builtin"],
 };
 
@@ -31,6 +32,7 @@ export const LIBRARIES: { readonly [name: string]: readonly string[] } = {
   jiti: ["loader"],
   yaml: ["config", "cli"],
   ajv: ["config", "gateway", "testing"],
+  vitest: ["testing"],
   pino: ["lib"],
   undici: ["lib", "walk", "gateway"],
 };

@@ -33,6 +33,12 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     summary: "make a gateway.yaml of another gateway's config",
     load: () => import("./import.ts"),
   },
+  new: { summary: "begin a plugin", load: () => import("./new.ts") },
+  "check-plugin": {
+    summary: "check a plugin's package as others get it",
+    load: () => import("./check-plugin.ts"),
+  },
+  record: { summary: "write down what a provider says", load: () => import("./record.ts") },
   service: { summary: "print units of service managers", load: () => import("./units.ts") },
   completion: {
     summary: "print what a shell needs to complete commands",

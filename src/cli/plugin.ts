@@ -21,10 +21,17 @@ const SHARED: Options = {
   ...PLACE,
 };
 
+/** What is done to packages; no plugin's id is one of these words. */
+const PACKAGES: Readonly<Record<string, () => Promise<CliCommand>>> = {
+  add: async () => (await import("./install/add.ts")).add,
+  verify: async () => (await import("./install/verify.ts")).verify,
+  remove: async () => (await import("./install/remove.ts")).remove,
+};
+
 export const command: CliCommand = {
   usage: "plugin [id] [command] [options]",
   about:
-    "Lists the plugins that are mounted and the commands that they bring, the commands of one, or runs one: in the\n" +
+    "add, verify and remove: packages that are not Tollgate's own, see tollgate plugin add --help. Otherwise it lists the plugins that are mounted and the commands that they bring, the commands of one, or runs one: in the\n" +
     "running gateway, or on its files while none runs. Exits with 1 when it failed, not when its answer is no.",
   options: SHARED,
   words: { least: 0, most: 2 },
@@ -32,9 +39,13 @@ export const command: CliCommand = {
     "tollgate plugin",
     "tollgate plugin middleware.usage today",
     "tollgate plugin store holds --help",
+    "tollgate plugin add tollgate-provider-acme",
+    "tollgate plugin verify",
+    "tollgate plugin remove tollgate-provider-acme",
   ],
   async narrow(given) {
     const [id, name] = given.words;
+    if (id !== undefined && Object.hasOwn(PACKAGES, id)) return PACKAGES[id]!();
     if (id === undefined || name === undefined) return command;
     const { plugin, command: found } = find(await mounted(given), id, name);
     return narrowed(plugin, found);

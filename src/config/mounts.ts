@@ -6,6 +6,7 @@ import type { Problem } from "../plugin/problem.ts";
 import { NOTHING, type Schema } from "./dialect.ts";
 import { isTemplate, parseTemplate } from "./interpolate.ts";
 import { originAt } from "./origins.ts";
+import { trustIn } from "./plugin-lock.ts";
 import { problem, SECTION } from "./problems.ts";
 import type { Report, Substitution } from "./substitute.ts";
 import { below, isMapping, locate, type Mapping, steps, type Tree, valueAt } from "./tree.ts";
@@ -54,20 +55,23 @@ interface Entry {
 }
 
 export async function mount(root: Mapping, mainFile: string, load: LoadPlugin, desk: MountInputs) {
+  const trust = trustIn(root, mainFile);
   const mounts = await Promise.all(
     entriesOf(root, desk).map(async (entry): Promise<Omit<Mount, "id"> | undefined> => {
       const { kind, pointer, use, useAt } = entry;
-      const found = await load(use, kind, locate(desk.tree, useAt[0])?.source.file ?? mainFile);
+      const from = locate(desk.tree, useAt[0])?.source.file ?? mainFile;
+      const found = await load(use, kind, from, trust);
       for (const each of found.files ?? []) desk.code.add(each);
+      if (found.remark) desk.report(found.remark, ...useAt);
       if ("problem" in found) {
         desk.report({ severity: "error", ...found.problem }, ...useAt);
         return undefined;
       }
-      const { definition, from, version } = found;
+      const { definition, version } = found;
       const { options, credentials } = optionsOf(entry, definition, desk);
-      if (options) complain(entry, definition, from, options, desk);
+      if (options) complain(entry, definition, found.from, options, desk);
       const checked = { options: options ?? {}, credentials };
-      return { kind, pointer, use, useAt, definition, from, version, ...checked };
+      return { kind, pointer, use, useAt, definition, from: found.from, version, ...checked };
     }),
   );
   const ids = new Set<string>();

@@ -377,6 +377,32 @@ export const problem = {
       `${from} speaks api ${api === undefined ? "of no number" : String(api)}, this gateway speaks api ${ours}`,
       typeof api === "number" && api > ours ? "upgrade tollgate" : "upgrade the plugin",
     ),
+  sinceMismatch: (from: string, since: string, ours: string) =>
+    error(
+      "plugin/since-mismatch",
+      `${from} needs Tollgate ${since} or newer, this is ${ours}`,
+      "upgrade tollgate",
+    ),
+  pluginNotAllowed: (name: string) =>
+    error(
+      "plugin/not-allowed",
+      `${name} is none of the packages that may be mounted`,
+      `plugins: { allow: […, ${name}] } allows it`,
+    ),
+  pluginNotLocked: (name: string, severity: Located["severity"] = "error") =>
+    saying(severity)(
+      "plugin/not-locked",
+      `${name} is in no plugins.lock.yaml: nothing says that it is what was accepted`,
+      `tollgate plugin add ${name} shows what it needs, and locks it`,
+    ),
+  pluginChanged: (name: string, changes: string) =>
+    error(
+      "plugin/changed",
+      `${name} is not what was accepted: ${changes}`,
+      `if that is meant: tollgate plugin add ${name}`,
+    ),
+  lockUnreadable: (why: string) =>
+    error("plugin/lock-unreadable", `plugins.lock.yaml cannot be used: ${why}`),
   badDefinition: (from: string, why: string) => error("plugin/bad-definition", `${from}: ${why}`),
   unknownMember: (from: string, what: string, name: string, near: string | undefined) =>
     error(

@@ -127,6 +127,19 @@ const REMEMBER = {
     "Requests that are over and that `tollgate request`, `tail` and `top` still know; 0: none, and nothing is counted",
 };
 
+const PLUGINS = section("Packages that are not Tollgate's own", {
+  lock: {
+    enum: ["required", "warn", "off"],
+    description:
+      "Whether a package has to be what plugins.lock.yaml says, byte for byte. Absent: required where there is one",
+  },
+  allow: list(
+    { type: "string", minLength: 1 },
+    "Those that may be mounted at all, by their whole names. Absent: any",
+    { uniqueItems: true },
+  ),
+});
+
 const LEDGER = section("Rows of the ledger", {
   keep: duration(
     "How long rows are kept; then sums stand for them. At least 1d; for good when it is absent",
@@ -187,6 +200,7 @@ const skeleton = (facts: Schema) => ({
     }),
     files: FILES,
     remember: REMEMBER,
+    plugins: PLUGINS,
     log: section("What the gateway writes about itself", {
       level: {
         enum: ["debug", "info", "warn", "error"],

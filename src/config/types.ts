@@ -13,6 +13,7 @@ import type { Role } from "../plugin/role.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit } from "../plugin/limit.ts";
 import type { ListenConfig, ProxyConfig } from "./lines.ts";
+import type { PluginTrust } from "./plugin-trust.ts";
 import type { StoreDef } from "../plugin/store-definition.ts";
 
 export interface GatewayConfig {
@@ -279,8 +280,11 @@ export type LoadPlugin = (
   use: string,
   kind: PluginKind,
   fromFile: string,
+  trust?: PluginTrust,
 ) => Promise<
   {
+    /** What is said of it though it is mounted: it is not locked. */
+    readonly remark?: Pick<Located, "id" | "severity" | "message" | "hint"> | undefined;
     /** What it was read from, where an operator may edit it: what a watcher watches. */
     readonly files?: readonly string[];
   } & (

@@ -1,5 +1,8 @@
 // Whether what a module exports may be mounted: brand, kind, api, name, and schemas that close. What only shows once
 // `setup` has run (routes, endpoints) is looked at where it runs.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageRoot } from "../config/default.ts";
 import { schemaFlaw } from "../config/dialect.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 import { isMapping } from "../config/tree.ts";
@@ -51,6 +54,8 @@ function flawOf(
   const is = definition["~tollgate"] as PluginKind;
   if (is !== kind) return problem.wrongKind(from, is, kind);
   if (api !== API) return problem.apiMismatch(from, api, API);
+  const since = flawOfSince(definition["since"], from);
+  if (since) return since;
   if (!isName(name))
     return problem.badDefinition(
       from,
@@ -80,6 +85,25 @@ function flawOf(
         from,
         `${JSON.stringify(both)} is an option and a field of its credential`,
       );
+}
+
+/** It is only as old as what it uses. */
+function flawOfSince(since: unknown, from: string): ProblemText | undefined {
+  if (since === undefined) return undefined;
+  if (typeof since !== "string" || !/^\d{1,5}\.\d{1,5}(\.\d{1,5})?$/.test(since))
+    return problem.badDefinition(from, "its `since` is not a version such as 1.3");
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")) as {
+    version: string;
+  };
+  return isOlder(version, since) ? problem.sinceMismatch(from, since, version) : undefined;
+}
+
+/** Part by part, as numbers. */
+export function isOlder(version: string, since: string): boolean {
+  const [ours, theirs] = [version, since].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
+  for (const [i, part] of theirs!.entries())
+    if (part !== (ours![i] ?? 0)) return (ours![i] ?? 0) < part;
+  return false;
 }
 
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;

@@ -14,8 +14,12 @@ export type Builtin = Readonly<
 
 export type PluginEntry =
   | { readonly from: "built-in"; readonly module: () => Promise<unknown> }
-  /** `from`: what `list` shows. */
-  | { readonly from: string; readonly entry: string }
+  /** `from`: what `list` shows. `package`: absent for a file of the operator's own. */
+  | {
+      readonly from: string;
+      readonly entry: string;
+      readonly package?: { readonly name: string; readonly root: string };
+    }
   | { readonly words: ProblemText };
 
 /** Entry of a package or a file, with Node's own rules for imports; undefined when there is none. */
@@ -107,7 +111,11 @@ async function findPackage(
   if (!manifest || !entry) return undefined;
   if (!realpathSync(entry).startsWith(realpathSync(dirname(manifest)) + sep)) return undefined;
   const { name, version } = JSON.parse(readFileSync(manifest, "utf8"));
-  return { from: `${name ?? use}@${version ?? "0"}`, entry };
+  return {
+    from: `${name ?? use}@${version ?? "0"}`,
+    entry,
+    package: { name: name ?? use, root: dirname(manifest) },
+  };
 }
 
 function manifestOf(use: string, fromFile: string): string | undefined {

@@ -6,6 +6,7 @@ import { join, sep } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
 import { problem, type ProblemText } from "../config/problems.ts";
 import type { LoadPlugin } from "../config/types.ts";
+import { acceptance } from "./accepted.ts";
 import { placeOf } from "../lib/thrown.ts";
 import { freshen } from "./fresh.ts";
 import { graphOf } from "./graph.ts";
@@ -35,14 +36,19 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true, ...SOURCE }));
 
   const loaded = new Map<string, Awaited<ReturnType<LoadPlugin>> & { version: string }>();
-  return async (use, kind, fromFile) => {
+  return async (use, kind, fromFile, trust) => {
     const found = await find(use, kind, fromFile, builtin, resolveEntry);
     if ("words" in found) return { problem: found.words };
+    // Before a line of it runs.
+    const accepted =
+      "package" in found && trust ? acceptance(found.package.name, found.package.root, trust) : {};
+    if ("refused" in accepted) return { problem: accepted.refused };
+    const { remark } = accepted;
     const key = "entry" in found ? `${kind} ${found.entry}` : `${kind} built-in ${use}`;
     const graph = "entry" in found ? graphOf(found.entry) : undefined;
     const version = graph?.version(graph.files[0]!) ?? "";
     const known = loaded.get(key);
-    if (known?.version === version) return known;
+    if (known?.version === version) return remark ? { ...known, remark } : known;
     if (graph) freshen(graph);
     // What lies in node_modules is npm's: it changes file by file, and is looked at when an operator asks for a reload.
     const files = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
@@ -54,7 +60,7 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     if ("words" in checked) return { problem: checked.words, files };
     const result = { definition: checked.definition, from: found.from, files, version };
     loaded.set(key, result);
-    return result;
+    return remark ? { ...result, remark } : result;
   };
 }
 

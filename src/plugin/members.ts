@@ -13,6 +13,7 @@ type Names<T> = { readonly [K in keyof Required<T>]: true };
 
 const PLUGIN = {
   api: true,
+  since: true,
   name: true,
   summary: true,
   stability: true,

@@ -9,6 +9,8 @@ import type { Infer, ObjectSchema } from "./schema.ts";
 export interface Plugin<O extends ObjectSchema> {
   /** The contract's version; it changes only when the contract breaks. */
   api: 1;
+  /** The first version of Tollgate that has what it uses: "1.3". An older one refuses it, and says so. Absent: any that speaks its api. */
+  since?: string;
   /** Lower case, dashes: what `use:` says. */
   name: string;
   /** One line, for `list` and for hovering in an editor. */

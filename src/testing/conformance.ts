@@ -13,7 +13,9 @@ import { frontend } from "./conformance/frontend.ts";
 import { innocence } from "./conformance/innocence.ts";
 import { filled, manners, secretsIn } from "./conformance/manners.ts";
 import { middleware } from "./conformance/middleware.ts";
+import { needs } from "./conformance/needs.ts";
 import { observer } from "./conformance/observer.ts";
+import { privacy } from "./conformance/privacy.ts";
 import { provider } from "./conformance/provider.ts";
 import { leakIn, type Subject } from "./conformance/subject.ts";
 
@@ -50,9 +52,10 @@ export function conformance(definition: Definition, options: ConformanceOptions 
   const kind = definition["~tollgate"];
   const work = [
     ...innocence(subject),
+    ...needs(subject),
     ...(kind === "provider" ? provider(subject) : []),
     ...(kind === "frontend" ? frontend(subject) : []),
-    ...(kind === "middleware" ? middleware(subject) : []),
+    ...(kind === "middleware" ? [...middleware(subject), ...privacy(subject)] : []),
     ...(kind === "observer" ? observer(subject) : []),
   ];
   // It searches what all the others have heard, so it listens for itself where it is run alone.

@@ -34,6 +34,8 @@ export interface TestContextOptions {
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
   /** What `ctx.readings()` says; unless told, a gateway of one process in which nothing goes on. */
   readonly readings?: Readings;
+  /** What `ctx.stateDir()` gives. Absent: a new folder, which goes with the context. */
+  readonly stateDir?: string;
   /** What `shared` keeps across several contexts. */
   readonly shared?: Shared;
 }
@@ -118,7 +120,7 @@ export function context(lent: TestContextOptions = {}): TestContext {
       if (file === undefined) throw new Error(`There is no file ${path} in this test.`);
       return Buffer.from(file);
     },
-    stateDir: () => (folder ??= mkdtempSync(join(tmpdir(), "tollgate-test-"))),
+    stateDir: () => lent.stateDir ?? (folder ??= mkdtempSync(join(tmpdir(), "tollgate-test-"))),
   };
   const end = async () => {
     try {

@@ -19,7 +19,10 @@ import type { LogLine } from "./context.ts";
 export interface GatewayOf {
   /** What `use:` may name in the YAML, by that name: the test's own plugins. What comes with Tollgate may be named beside them. */
   readonly plugins?: Readonly<Record<string, Definition>>;
-  /** `frontends:`, `providers:`, `models:` and more. Without `middleware:` every client is let in; `door` is what lets them in. */
+  /**
+   * `frontends:`, `providers:`, `models:` and more. Without `middleware:` every client is let in; `door` is what lets them in.
+   * Without `store:` the ledger is `ledger` below.
+   */
   readonly yaml: string;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -29,6 +32,8 @@ export interface TestGateway extends AsyncDisposable {
   readonly url: string;
   /** Of the admin listener, where the YAML has `admin:`; "" where it has none. */
   readonly admin: string;
+  /** Where it keeps what it keeps, and where it can be given commands. It goes when the gateway ends. */
+  readonly stateDir: string;
   readonly logs: readonly LogLine[];
   /** Everything that the ledger was asked to write, in order. */
   readonly ledger: readonly StoreCommand[];
@@ -39,10 +44,13 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
   const { createGateway } = await import("../gateway/gateway.ts");
   const folder = mkdtempSync(join(tmpdir(), "tollgate-kit-"));
   const file = join(folder, "gateway.yaml");
-  const own = /^middleware:/m.test(of.yaml) ? "" : "middleware: [door]\n";
+  const own = [
+    ...(/^middleware:/m.test(of.yaml) ? [] : ["middleware: [door]"]),
+    ...(/^store:/m.test(of.yaml) ? [] : ["store: journal"]),
+  ];
   writeFileSync(
     file,
-    `listen: { host: 127.0.0.1, port: 0 }\nstate_dir: ./state\nstore: journal\n${own}${of.yaml}\n`,
+    ["listen: { host: 127.0.0.1, port: 0 }", "state_dir: ./state", ...own, of.yaml, ""].join("\n"),
   );
   const logs: LogLine[] = [];
   const ledger: StoreCommand[] = [];
@@ -71,6 +79,7 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
   return {
     url: started.url,
     admin: started.adminUrl ?? "",
+    stateDir: started.stateDir,
     logs,
     ledger,
     async [Symbol.asyncDispose]() {

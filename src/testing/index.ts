@@ -19,11 +19,22 @@ export { context, type TestContextOptions, type LogLine, type TestContext } from
 export { failing, type FailureOptions } from "./failing.ts";
 export { freeze } from "./freeze.ts";
 export { gateway, type GatewayOf, type TestGateway } from "./gateway.ts";
+export {
+  startGateway,
+  type AskManner,
+  type HeardAnswer,
+  type GatewaySetup,
+  type BilledCall,
+  type StartedGateway,
+} from "./start-gateway.ts";
+export { hookTester, type CaseRequest, type HookCases, type StreamCase } from "./hook-tester.ts";
 export { grammar } from "./grammar.ts";
 export { outgoing, sending, type TestOutgoing } from "./outgoing.ts";
 export * as pretend from "./pretend.ts";
 export { protocolLaws, type ProtocolLaws } from "./protocol-laws.ts";
 export { recordings, replay, type Recording } from "./recording.ts";
+export { recorded, written, type RecordedExchange, type RecordingOptions } from "./record.ts";
+export { liveChecks, type LiveOptions } from "./live.ts";
 export { random } from "./random.ts";
 export {
   call,
@@ -46,6 +57,7 @@ export {
   type ScriptedRoutes,
   type TestUpstream,
 } from "./upstream.ts";
+export { storeIn } from "./store-in.ts";
 export {
   fleetConformance,
   storeConformance,

@@ -117,18 +117,18 @@ test("the package holds what runs and nothing else", () => {
   expect(packed).toContain("plugins/providers/facts/THIRD_PARTY_NOTICES");
   const other = packed.filter(
     (path) =>
-      !/^(dist|schemas|docs|examples|deploy)\//.test(path) &&
+      !/^(dist|schemas|docs|examples|templates|deploy)\//.test(path) &&
       !/^(package\.json|gateway\.yaml|README\.md|LICENSE|src\/cli\/launch\.js|plugins\/.*\/THIRD_PARTY_NOTICES)$/.test(
         path,
       ),
   );
   expect(other).toEqual([]);
   const source = packed.filter((path) => /\.(test|bench)\.|(?<!\.d)\.ts$/.test(path));
-  expect(source.filter((path) => !path.startsWith("examples/"))).toEqual([]);
+  expect(source.filter((path) => !/^(examples|templates)\//.test(path))).toEqual([]);
 });
 
 test("every page is in it, and every example, as they are in the tree", () => {
-  for (const folder of ["docs", "examples", "deploy"]) {
+  for (const folder of ["docs", "examples", "templates", "deploy"]) {
     const files = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
     const paths = files
       .filter((each) => each.isFile())

@@ -95,14 +95,19 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     plugin/bad-definition
     plugin/bad-schema
     plugin/bad-specifier
+    plugin/changed
     plugin/check
     plugin/check-failed
     plugin/import-failed
     plugin/import-slow
+    plugin/lock-unreadable
     plugin/no-default-export
+    plugin/not-allowed
     plugin/not-found
+    plugin/not-locked
     plugin/setup-failed
     plugin/setup-slow
+    plugin/since-mismatch
     plugin/unknown-member
     plugin/wrong-kind
     secret/literal"

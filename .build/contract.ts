@@ -1,0 +1,164 @@
+// The contract as it is written, declaration by declaration: the page that authors read, and the report that a review compares.
+// Sources are formatted, so a declaration begins at the margin and ends at the margin.
+import { readFileSync } from "node:fs";
+import { basename, join, normalize } from "node:path";
+
+const root = new URL("..", import.meta.url).pathname;
+
+export interface Declaration {
+  readonly name: string;
+  /** Relative to the root. */
+  readonly file: string;
+  /** Its doc comment, as prose; "" where it has none. */
+  readonly doc: string;
+  /** As it stands, comments of members included; of a function its signature. */
+  readonly text: string;
+}
+
+export interface ContractModule {
+  /** "tollgate/plugin". */
+  readonly name: string;
+  readonly index: string;
+}
+
+export const MODULES: readonly ContractModule[] = [
+  { name: "tollgate/plugin", index: "src/plugin/index.ts" },
+  { name: "tollgate/store", index: "src/store/index.ts" },
+  { name: "tollgate/testing", index: "src/testing/index.ts" },
+  { name: "tollgate/testing/vitest", index: "src/testing/vitest.ts" },
+  { name: "tollgate/protocols/compatible", index: "src/protocols/compatible/index.ts" },
+];
+
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+
+/** Everything that a module exports, in the order of its index, each once. */
+export const declarationsOf = ({ index }: ContractModule): Declaration[] => exportsIn(index);
+
+const REEXPORT = /^export (?:type )?(?:(\*)(?: as \w+)?|\{([^}]*)\}) from "([^"]+)";/gm;
+
+/** Its own, and those of others that it passes on. */
+function exportsIn(file: string): Declaration[] {
+  const found = new Map<string, Declaration>();
+  for (const [, star, names, from] of read(file).matchAll(REEXPORT)) {
+    const all = exportsIn(normalize(join(file, "..", from!)));
+    for (const each of star === undefined ? named(all, names!) : all)
+      if (!found.has(each.name)) found.set(each.name, each);
+  }
+  for (const each of declarationsIn(file)) if (!found.has(each.name)) found.set(each.name, each);
+  return [...found.values()];
+}
+
+/** Those of a list such as `a, type B, c as d`, under the names that they have from then on. */
+const named = (all: readonly Declaration[], list: string): Declaration[] =>
+  list.split(",").flatMap((each) => {
+    const [from = "", name = from] = each
+      .trim()
+      .replace(/^type /, "")
+      .split(" as ");
+    const found = all.find((one) => one.name === from);
+    const text = found?.text.replace(new RegExp(`\\b${from}\\b`), name);
+    return found && text !== undefined ? [{ ...found, name, text }] : [];
+  });
+
+const EXPORT =
+  /^export (?:declare )?(?:async )?(?:abstract )?(interface|type|class|const|function|enum)\*? (\w+)/;
+
+function declarationsIn(file: string): Declaration[] {
+  const lines = read(file).split("\n");
+  const found: Declaration[] = [];
+  for (const [i, line] of lines.entries()) {
+    const [, what, name] = EXPORT.exec(line) ?? [];
+    if (name === undefined) continue;
+    const text =
+      what === "function" || what === "const" ? signature(lines, i) : block(lines, i).join("\n");
+    found.push({ name, file, doc: docAbove(lines, i), text });
+  }
+  return found;
+}
+
+/** To the line at the margin that ends it. */
+function block(lines: readonly string[], from: number): string[] {
+  let to = from;
+  while (to < lines.length - 1 && !ends(lines, to)) to++;
+  return lines.slice(from, to + 1);
+}
+
+function ends(lines: readonly string[], at: number): boolean {
+  const line = lines[at]!;
+  if (/^[}\])].*[;}]?$/.test(line) && !/^\S.*[{([]$/.test(line)) return true;
+  const next = lines[at + 1] ?? "";
+  return line.endsWith(";") && (next === "" || /^\S/.test(next)) && !next.startsWith(" ");
+}
+
+/** Without the body of what it makes or does: what callers see of it. */
+function signature(lines: readonly string[], from: number): string {
+  const whole = block(lines, from).join("\n");
+  // A table of data is part of the contract, a function's body is not.
+  if (/^export const \w+ = [{[]/.test(whole)) return whole;
+  const arrow = /^export const [^=]+=[\s\S]*?\)(?:: [\s\S]*?)? =>/.exec(whole)?.[0];
+  if (arrow !== undefined) return arrow.replace(/ =>$/, ";");
+  const plain = /^export (?:async )?function[\s\S]*?\)(?:: [\s\S]*?)? \{$/m.exec(whole)?.[0];
+  return plain === undefined ? whole : plain.replace(/ \{$/, ";");
+}
+
+function docAbove(lines: readonly string[], at: number): string {
+  if (!lines[at - 1]?.trimEnd().endsWith("*/")) return "";
+  let from = at - 1;
+  while (from > 0 && !lines[from]!.trimStart().startsWith("/**")) from--;
+  return lines
+    .slice(from, at)
+    .map((line) => line.replace(/^\s*\/?\*+\/? ?/, "").replace(/ ?\*\/$/, ""))
+    .join("\n")
+    .trim();
+}
+
+/** Declarations without a word, comments and line breaks: what a compiler sees, in the order of their names. */
+export function report(): string {
+  const parts = MODULES.map((module) => {
+    const all = declarationsOf(module).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return `# ${module.name}\n\n${all.map(({ text }) => bare(text)).join("\n\n")}\n`;
+  });
+  return parts.join("\n");
+}
+
+export const bare = (text: string): string =>
+  text
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/^\s*\/\/.*$/gm, "")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => line.trimEnd())
+    .join("\n");
+
+/** docs/plugins/reference.md. */
+export function reference(): string {
+  const [plugin] = MODULES;
+  const all = declarationsOf(plugin!);
+  const files = [...new Set(all.map(({ file }) => file))];
+  const contents = files.map(
+    (file) =>
+      `- **${title(file)}**: ${all
+        .filter((each) => each.file === file)
+        .map(({ name }) => `[\`${name}\`](#${name.toLowerCase()})`)
+        .join(", ")}`,
+  );
+  const sections = files.map((file) => {
+    const own = all.filter((each) => each.file === file);
+    const said = own.map(
+      ({ name, doc, text }) => `### ${name}\n\n${doc}\n\n\`\`\`typescript\n${text}\n\`\`\``,
+    );
+    return `## ${title(file)}\n\n${said.join("\n\n")}`;
+  });
+  return `# The contract, member by member
+
+What \`tollgate/plugin\` exports, made from its types by \`.build/contract.ts\`. The guides say how to use it: [a provider](provider.md),
+[a middleware](middleware.md), [a frontend](frontend.md), [a protocol](protocol.md), [an observer](observer.md), [a store](store.md).
+[The promise](promise.md) says what of it may change.
+
+${contents.join("\n")}
+
+${sections.join("\n\n")}
+`;
+}
+
+const title = (file: string): string => basename(file, ".ts").replaceAll("-", " ");

@@ -1,0 +1,66 @@
+import { existsSync, realpathSync } from "node:fs";
+import { findPackageJSON } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { plural } from "../lib/text.ts";
+import { fail } from "../model/error.ts";
+import { type CliCommand, EXIT } from "./command.ts";
+import { judged } from "./check-plugin/judge.ts";
+import { paint, say, sayJson } from "./terminal.ts";
+
+export const command: CliCommand = {
+  usage: "check-plugin [folder|package] [options]",
+  about:
+    "Looks at a plugin's package as others will get it: package.json, exports, README, and every law of the contract, with what it reaches " +
+    "and what it keeps. Its code is run. Exits with 1 when anything is wrong.",
+  options: {
+    write: { about: "write the table of options in its README anew" },
+    all: { about: "name what is right, too" },
+  },
+  words: { least: 0, most: 1 },
+  examples: ["tollgate check-plugin .", "tollgate check-plugin tollgate-provider-acme --json"],
+  async run(given) {
+    const folder = folderOf(given.words[0] ?? ".");
+    const { name, version, plugins, findings } = await judged(folder, given.has("write"));
+    const wrong = findings.filter((one) => one.wrong !== undefined);
+    const passed = findings.length - wrong.length;
+    if (given.json)
+      sayJson({
+        ok: wrong.length === 0,
+        name,
+        version,
+        plugins,
+        passed,
+        failed: wrong.length,
+        findings,
+      });
+    else {
+      for (const one of given.has("all") ? findings : wrong)
+        say(
+          one.wrong === undefined
+            ? `${paint("green", "ok")}     ${one.check}`
+            : `${paint("red", "wrong")}  ${paint("bold", one.check)}\n       ${one.wrong}`,
+        );
+      if (wrong.length > 0) say();
+      say(
+        `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} hold`,
+      );
+    }
+    return wrong.length === 0 ? EXIT.fine : EXIT.failed;
+  },
+};
+
+/** A folder, or a package that is installed here. */
+function folderOf(said: string): string {
+  if (existsSync(join(said, "package.json"))) return realpathSync(said);
+  const here = pathToFileURL(resolve("package.json"));
+  try {
+    const found = findPackageJSON(said, here);
+    if (found !== undefined) return realpathSync(dirname(found));
+  } catch {
+    // Told below.
+  }
+  return fail("not_found", `${said} is no folder with a package.json, and no package here.`, {
+    code: "no_package",
+  });
+}

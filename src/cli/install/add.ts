@@ -1,0 +1,89 @@
+import { createInterface } from "node:readline/promises";
+import { plural } from "../../lib/text.ts";
+import { API } from "../../loader/definition.ts";
+import { treeOf } from "../../loader/tree.ts";
+import { fail } from "../../model/error.ts";
+import { type CliCommand, CONFIG, EXIT } from "../command.ts";
+import { paintRemark, remark, say, sayJson } from "../terminal.ts";
+import { described, type DescribedPlugin } from "./described.ts";
+import { installedAt, lockPlace } from "./lock-file.ts";
+import { npm, provenance, published } from "./npm.ts";
+
+export const add: CliCommand = {
+  usage: "plugin add <package> [options]",
+  about:
+    "Installs a plugin's package beside gateway.yaml without running any of its scripts, shows what it is and what it needs, asks once, and " +
+    "writes down in plugins.lock.yaml what it is, byte for byte, with everything that it depends on.",
+  options: {
+    ...CONFIG,
+    yes: { short: "y", about: "accept it without being asked" },
+    "no-install": { about: "lock what is installed already" },
+  },
+  words: { least: 2, most: 2 },
+  examples: ["tollgate plugin add tollgate-provider-acme", "tollgate plugin add ./acme.tgz --yes"],
+  async run(given) {
+    const spec = given.words[1]!;
+    const place = lockPlace(given);
+    const { folder, lock } = place;
+    const there = given.has("no-install");
+    const meant = there
+      ? { name: spec, integrity: lock.get(spec)?.integrity }
+      : await published(folder, spec);
+    if (!there) {
+      const { ok, err } = await npm(folder, "install", "--save-exact", spec);
+      if (!ok) fail("upstream", `npm could not install ${spec}: ${err.trim().slice(0, 600)}`);
+    }
+    const root =
+      installedAt(folder, meant.name) ??
+      fail("not_found", `${meant.name} is not installed beside ${folder}.`);
+    const plugins = await described(root, folder);
+    const tree = treeOf(root);
+    const origin = await provenance(folder, meant.name);
+    const entries = Object.entries(plugins);
+    if (entries.length === 0) fail("invalid", `${meant.name} brings no plugin.`);
+    const other = entries.find(([, { api }]) => api !== API);
+    if (other) fail("invalid", `It speaks api ${other[1].api}, this gateway speaks api ${API}.`);
+    if (!given.json)
+      remark(
+        [
+          ...entries.map(([path, one]) => told(meant.name, path, one)),
+          `  ${meant.name}@${tree.version}: ${plural(tree.packages.size, "package")}, ${Math.ceil(tree.bytes / 1024)} KiB; ${origin}`,
+        ].join("\n"),
+      );
+    await accepted(given.has("yes"), given.json);
+    lock.set(meant.name, {
+      version: tree.version,
+      ...(meant.integrity !== undefined && { integrity: meant.integrity }),
+      tree: tree.hash,
+      plugins: Object.fromEntries(
+        entries.map(([path, { summary: _, ...kept }]) => [path, kept] as const),
+      ),
+      packages: Object.fromEntries(tree.packages),
+    });
+    place.keep();
+    if (given.json) sayJson({ package: meant.name, ...lock.get(meant.name), provenance: origin });
+    else say(`${meant.name}@${tree.version} is locked in ${place.file}.`);
+    return EXIT.fine;
+  },
+};
+
+const told = (name: string, path: string, one: DescribedPlugin): string =>
+  [
+    `${paintRemark("bold", path === "." ? name : name + path.slice(1))}  ${one.kind}, api ${one.api}: ${one.summary}`,
+    `  needs ${one.needs.join(", ") || "nothing beyond the public internet"}`,
+    ...(one.sends === undefined
+      ? []
+      : [
+          `  sends what people wrote ${one.sends === "nowhere" ? "nowhere" : `elsewhere: ${one.sends}`}`,
+        ]),
+  ].join("\n");
+
+/** Without a person and without --yes nothing is accepted. */
+async function accepted(yes: boolean, json: boolean): Promise<void> {
+  if (yes) return;
+  if (!process.stdin.isTTY || json)
+    fail("invalid", "Nothing is locked: say --yes to accept it.", { code: "usage" });
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question("Lock it? [y/N] ").finally(() => terminal.close());
+  if (!/^y(es)?$/i.test(answer.trim())) fail("canceled", "Nothing is locked.");
+}

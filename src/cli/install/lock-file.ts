@@ -1,0 +1,50 @@
+// The lock beside a gateway.yaml, as commands read and write it.
+import { existsSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import {
+  lockFileOf,
+  lockText,
+  readPluginLock,
+  type LockedPlugin,
+} from "../../config/plugin-lock.ts";
+import { fail } from "../../model/error.ts";
+import type { CliInput } from "../command.ts";
+import { configFile } from "../loading.ts";
+
+export interface LockPlace {
+  /** Where gateway.yaml is, or would be; packages are installed there. */
+  readonly folder: string;
+  readonly file: string;
+  readonly lock: Map<string, LockedPlugin>;
+  keep(): void;
+}
+
+export function lockPlace(given: CliInput): LockPlace {
+  const config = configFile(given) ?? resolve("gateway.yaml");
+  const file = lockFileOf(config);
+  let lock: Map<string, LockedPlugin>;
+  try {
+    lock = new Map(readPluginLock(config));
+  } catch (error) {
+    return fail("invalid", `${file} cannot be used: ${(error as Error).message}`);
+  }
+  return {
+    folder: dirname(config),
+    file,
+    lock,
+    // All of it or nothing: a gateway may start meanwhile.
+    keep() {
+      writeFileSync(`${file}.new`, lockText(lock));
+      renameSync(`${file}.new`, file);
+    },
+  };
+}
+
+/** Where npm has put a package. */
+export function installedAt(folder: string, name: string): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    const place = join(at, "node_modules", name);
+    if (existsSync(join(place, "package.json"))) return place;
+    if (dirname(at) === at) return undefined;
+  }
+}

@@ -1,0 +1,93 @@
+// The files of a new plugin: a template's own, those that all have, and a package.json that says how it is built and tried.
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { packageRoot } from "../../config/default.ts";
+import { packageOf, renamed, templateOf, kindOf, type Sort } from "./names.ts";
+
+export interface NewPackage {
+  readonly sort: Sort;
+  readonly like: string | undefined;
+  readonly name: string;
+}
+
+/** Path → text. */
+export type NewFiles = ReadonlyMap<string, string>;
+
+/** What npm would not pack under its own name. */
+const DOTTED = "gitignore";
+
+export function filesOf(of: NewPackage): NewFiles {
+  const templates = join(packageRoot(), "templates");
+  const own = join(templates, templateOf(of.sort, of.like));
+  const files = new Map<string, string>();
+  for (const folder of [join(templates, "common"), own])
+    for (const path of within(folder)) {
+      const text = readFileSync(join(folder, path), "utf8");
+      files.set(path === DOTTED ? `.${DOTTED}` : path, renamed(text, of.name));
+    }
+  const special = JSON.parse(files.get("package.json") ?? "{}") as Special;
+  files.set("package.json", `${JSON.stringify(manifestOf(of, special), undefined, 2)}\n`);
+  return files;
+}
+
+/** The sources alone, as they lie beside a gateway.yaml. */
+export function sourcesOf(of: NewPackage): NewFiles {
+  const sources = [...filesOf(of)].flatMap(([path, text]): [string, string][] => {
+    const file = /^src\/(.+)$/.exec(path)?.[1];
+    return file === undefined ? [] : [[file === "index.ts" ? `${of.name}.ts` : file, text]];
+  });
+  // What imports the entry finds it under its new name.
+  return new Map(
+    sources.map(([file, text]) => [file, text.replaceAll('"./index.ts"', `"./${of.name}.ts"`)]),
+  );
+}
+
+const within = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+    .sort();
+
+interface Special {
+  readonly name: string;
+  readonly description: string;
+  readonly exports?: object;
+  readonly tollgate: object;
+}
+
+/** The versions that Tollgate itself is tried with. */
+const ours = (): { version: string; devDependencies?: Readonly<Record<string, string>> } =>
+  JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
+
+function manifestOf({ sort, name }: NewPackage, special: Special): object {
+  const { version, devDependencies = {} } = ours();
+  const [major = "0", minor = "0"] = version.split(".");
+  const kind = kindOf(sort);
+  return {
+    name: packageOf(sort, name),
+    version: "0.1.0",
+    description: special.description,
+    keywords: ["tollgate", "tollgate-plugin", `tollgate-${kind}`],
+    license: "MIT",
+    type: "module",
+    exports: special.exports ?? {
+      ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
+    },
+    files: ["dist", "CHANGELOG.md"],
+    engines: { node: ">=24" },
+    scripts: {
+      build: "tsc -p tsconfig.build.json",
+      test: "tsc -p . && npm run build && vitest run",
+      prepack: "npm run build",
+    },
+    peerDependencies: { tollgate: `>=${major}.${minor} <2` },
+    devDependencies: {
+      "@types/node": devDependencies["@types/node"] ?? "^24",
+      tollgate: `^${version}`,
+      typescript: devDependencies["typescript"] ?? "^7",
+      vitest: devDependencies["vitest"] ?? "^5",
+    },
+    publishConfig: { access: "public", provenance: true },
+    tollgate: special.tollgate,
+  };
+}

@@ -1,0 +1,100 @@
+// What a plugin reaches beside what it is lent, seen from within a process of its own: files, variables, processes, sockets. Node's
+// own functions are replaced before the plugin is imported, and each use is told with the line of the plugin that made it.
+import childProcess from "node:child_process";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import net from "node:net";
+import { dirname, resolve, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { context } from "../context.ts";
+import { freeze } from "../freeze.ts";
+
+interface Given {
+  readonly module: string;
+  readonly options: object;
+}
+
+const { module, options } = JSON.parse(process.argv[2]!) as Given;
+const entry = fileURLToPath(module);
+const own = packageOf(dirname(entry));
+const touched = new Set<string>();
+await using lent = context();
+const lentFolder = lent.ctx.stateDir();
+
+function packageOf(folder: string): string {
+  const above = dirname(folder);
+  return fs.existsSync(resolve(folder, "package.json")) || above === folder
+    ? folder
+    : packageOf(above);
+}
+
+/** "src/index.ts:12": where in the plugin, or in what it brings along; undefined where it was not the plugin. */
+function place(): string | undefined {
+  for (const line of (new Error().stack ?? "").split("\n").slice(2)) {
+    const [, file, at] = /(?:file:\/\/)?(\/[^():?]+)(?:\?[^:]*)?:(\d+):\d+\)?$/.exec(line) ?? [];
+    if (file === undefined || file === import.meta.filename) continue;
+    if (file.startsWith(own + sep)) return `${file.slice(own.length + 1)}:${at}`;
+  }
+  return undefined;
+}
+
+function note(what: string): void {
+  const at = place();
+  if (at !== undefined) touched.add(`${what} (${at})`);
+}
+
+const inside = (path: unknown): boolean => {
+  if (typeof path !== "string" && !(path instanceof URL) && !Buffer.isBuffer(path)) return true;
+  const file = path instanceof URL ? fileURLToPath(path) : resolve(String(path));
+  return [own, lentFolder].some((folder) => file === folder || file.startsWith(folder + sep));
+};
+
+function watched(
+  holder: Record<string, unknown>,
+  name: string,
+  what: (args: unknown[]) => string | undefined,
+) {
+  const before = holder[name];
+  if (typeof before !== "function") return;
+  holder[name] = function (this: unknown, ...args: unknown[]) {
+    const said = what(args);
+    if (said !== undefined) note(said);
+    return Reflect.apply(before, this, args) as unknown;
+  };
+}
+
+const FILES =
+  /^(readFile|writeFile|appendFile|open|opendir|readdir|mkdir|rm|rmdir|unlink|rename|copyFile|cp|createReadStream|createWriteStream|watch|watchFile|truncate)(Sync)?$/;
+for (const holder of [fs, fs.promises] as unknown as Record<string, unknown>[])
+  for (const name of Object.keys(holder).filter((each) => FILES.test(each)))
+    watched(holder, name, ([path]) => (inside(path) ? undefined : `the file ${String(path)}`));
+for (const name of ["spawn", "spawnSync", "exec", "execSync", "execFile", "execFileSync", "fork"])
+  watched(
+    childProcess as unknown as Record<string, unknown>,
+    name,
+    ([file]) => `the program ${String(file)}`,
+  );
+watched(
+  net.Socket.prototype as unknown as Record<string, unknown>,
+  "connect",
+  () => "a connection of its own",
+);
+watched(
+  globalThis as unknown as Record<string, unknown>,
+  "fetch",
+  ([url]) => `fetch(${String(url)})`,
+);
+syncBuiltinESMExports();
+process.env = new Proxy(process.env, {
+  get(env, name) {
+    if (typeof name === "string") note(`the variable ${name}`);
+    return Reflect.get(env, name) as string | undefined;
+  },
+});
+
+const { default: definition } = (await import(pathToFileURL(entry).href)) as {
+  default: { setup(options: unknown, ctx: unknown): unknown };
+};
+await definition.setup(freeze(structuredClone(options)), lent.ctx);
+await new Promise((done) => setTimeout(done, 20));
+process.stdout.write(JSON.stringify([...touched]), () => process.exit(0));

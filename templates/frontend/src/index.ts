@@ -1,0 +1,48 @@
+import { defineFrontend } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+
+export default defineFrontend({
+  api: 1,
+  name: "acme",
+  summary: "Acme's paths: a chat at /acme/chat, the model in the address or in the body",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      path: {
+        type: "string",
+        pattern: "^/[a-z0-9/-]{1,64}$",
+        default: "/acme",
+        description: "What the paths begin with",
+      },
+    },
+  },
+  setup: ({ path }) => ({
+    // What clients and providers share travels as it came. Another protocol is translated.
+    protocol: chatCompletions(),
+    routes: [
+      { method: "POST", path: `${path}/chat`, op: "generate" },
+      {
+        method: "POST",
+        path: `${path}/:provider/:model/chat`,
+        op: "generate",
+        read: (x, body) => ({
+          model: `${x.params["provider"] ?? ""}/${x.params["model"] ?? ""}`,
+          stream: body["stream"] === true,
+        }),
+      },
+      {
+        method: "GET",
+        path: `${path}/health`,
+        open: true,
+        serve: () => ({ status: 200, body: { ok: true } }),
+      },
+    ],
+    // Where Acme's clients have their key, beside the usual Authorization.
+    secret: (headers) => {
+      const own = headers["x-acme-key"];
+      const bearer = /^Bearer (\S+)$/i.exec(String(headers["authorization"] ?? ""))?.[1];
+      return (typeof own === "string" && own !== "" ? own : undefined) ?? bearer;
+    },
+  }),
+});

@@ -1,0 +1,31 @@
+import { apiKey, defineProvider } from "tollgate/plugin";
+import { protocol } from "./index.ts";
+
+export default defineProvider({
+  api: 1,
+  name: "acme",
+  summary: "Whatever speaks Acme's protocol",
+  credential: apiKey,
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["base_url"],
+    properties: {
+      base_url: {
+        type: "string",
+        minLength: 1,
+        "x-origin": true,
+        description: "Where it listens",
+      },
+    },
+  },
+  setup: ({ base_url }) => ({
+    endpoints: [
+      {
+        protocol: protocol(),
+        base: base_url,
+        auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
+      },
+    ],
+  }),
+});

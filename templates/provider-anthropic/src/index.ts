@@ -1,0 +1,35 @@
+import { apiKey, defineProvider } from "tollgate/plugin";
+import { listed } from "tollgate/protocols/compatible";
+import { messages } from "tollgate/protocols/messages";
+
+export default defineProvider({
+  api: 1,
+  name: "acme",
+  summary: "Acme, which speaks Anthropic's messages",
+  credential: apiKey,
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      base_url: {
+        type: "string",
+        minLength: 1,
+        default: "https://api.acme.example/v1",
+        "x-origin": true,
+        description: "Where Acme listens",
+      },
+    },
+  },
+  setup: ({ base_url }) => ({
+    endpoints: [
+      {
+        // Proofs of thinking are Acme's own: they go back to Acme and to no other provider.
+        protocol: messages({ signer: "acme", unsigned: true, betas: false, counts: false }),
+        base: base_url,
+        auth: { header: "x-api-key", field: "api_key" },
+        headers: { "anthropic-version": "2023-06-01" },
+      },
+    ],
+    models: (line) => listed(line, {}, new Set(["chat"])),
+  }),
+});

@@ -1,0 +1,29 @@
+// A whole gateway, with a fake upstream behind it that says what was recorded.
+import { recordings, replay, startGateway } from "tollgate/testing";
+import { expect, test } from "vitest";
+import plugin from "../src/index.ts";
+
+const [hello] = recordings("test/recordings/native");
+
+test("it answers whole and streamed, and the ledger has what was used", async () => {
+  await using at = await startGateway({
+    plugins: { acme: plugin },
+    upstream: { "POST /v1/say": replay(hello!) },
+    config: {
+      providers: {
+        acme: {
+          use: "acme",
+          with: { base_url: "${env:UPSTREAM}/v1", api_key: "${env:KEY}" },
+        },
+      },
+    },
+    env: { KEY: "canary-acme-7f3a91" },
+  });
+  for (const stream of [false, true]) {
+    const { status, text } = await at.ask("acme/model", "Good morning", { stream });
+    expect([status, text]).toEqual([200, "Hello ☕"]);
+  }
+  const call = { provider: "acme", model: "model", usage: { input: 12, output: 2 }, outcome: "ok" };
+  expect(at.calls).toMatchObject([call, call]);
+  expect(at.up.requests[0]!.json()).toEqual({ model: "model", prompt: "Good morning" });
+});

@@ -1,0 +1,98 @@
+// The contract is what its pages say that it is, and what was promised of it is still there.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { bare, declarationsOf, MODULES, reference, report } from "../../.build/contract.ts";
+
+const root = join(import.meta.dirname, "../..");
+const museum = join(root, "test/museum");
+
+function fresh(file: string, text: string): void {
+  const path = join(root, file);
+  if (process.env["UPDATE_README"] === "1") writeFileSync(path, text);
+  expect(readFileSync(path, "utf8"), `UPDATE_README=1 writes ${file}`).toBe(text);
+}
+
+describe("the contract", () => {
+  it("has a page made of its types, with a word on each of them", () => {
+    const silent = MODULES.slice(0, 1).flatMap((module) =>
+      declarationsOf(module).filter(({ doc }) => doc === ""),
+    );
+    expect(silent.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
+    fresh("docs/plugins/reference.md", reference());
+  });
+
+  // A change of this file is a change for every published plugin: a review reads it line by line.
+  it("is what the report says", () => fresh("docs/plugins/api.txt", report()));
+
+  it("is found whole: every name that an index exports is in the report", async () => {
+    const text = report();
+    for (const { name, index } of MODULES.filter((each) => !each.name.endsWith("vitest"))) {
+      const module = (await import(join(root, index))) as object;
+      const missing = Object.keys(module).filter(
+        (key) => key !== "pretend" && !new RegExp(`\\b${key}\\b`).test(text),
+      );
+      expect(missing, name).toEqual([]);
+    }
+  });
+});
+
+/** Names of modules → names of declarations → their lines. */
+function read(text: string): Map<string, Map<string, string[]>> {
+  const modules = new Map<string, Map<string, string[]>>();
+  for (const part of text.split(/^# /m).filter(Boolean)) {
+    const [name = "", ...rest] = part.split("\n");
+    const all = rest
+      .join("\n")
+      .split("\n\n")
+      .map((each) => each.trim())
+      .filter(Boolean);
+    modules.set(
+      name,
+      new Map(
+        all.map((each) => [
+          /^export (?:\w+ )*?(?:interface|type|class|const|function|enum)\*? (\w+)/.exec(each)![1]!,
+          each.split("\n"),
+        ]),
+      ),
+    );
+  }
+  return modules;
+}
+
+/** What an older report has and a newer one has no more: of each declaration the lines of its members. */
+function lost(older: string, newer: string): string[] {
+  const now = read(newer);
+  return [...read(older)].flatMap(([module, declarations]) =>
+    [...declarations].flatMap(([name, lines]) => {
+      const there = now.get(module)?.get(name);
+      if (!there) return [`${module}: ${name} is gone`];
+      return lines
+        .filter((line) => !there.includes(line))
+        .map((line) => `${module}: ${name} has no more: ${line.trim()}`);
+    }),
+  );
+}
+
+/** Members that api 1 has changed since, each with the reason why no published plugin notices. */
+const CHANGED: { readonly [line: string]: string } = {};
+
+describe("within api 1", () => {
+  const versions = readdirSync(museum, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+
+  it("there is a report of each minor version", () => expect(versions.length).toBeGreaterThan(0));
+
+  it.each(versions)("nothing of %s has gone: changes are additions", (version) => {
+    const older = readFileSync(join(museum, version, "api.txt"), "utf8");
+    expect(lost(older, report()).filter((line) => !(line in CHANGED))).toEqual([]);
+  });
+
+  it("a member that goes, or is another one, is seen", () => {
+    const older = `# m\n\n${bare("export interface A {\n  /** x */\n  b: string;\n  c?: number;\n}")}\n\nexport type T = 1;\n`;
+    const newer = "# m\n\nexport interface A {\n  b: number;\n  c?: number;\n  d?: string;\n}\n";
+    expect(lost(older, older)).toEqual([]);
+    expect(lost(older, newer)).toEqual(["m: A has no more: b: string;", "m: T is gone"]);
+  });
+});

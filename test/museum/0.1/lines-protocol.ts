@@ -1,0 +1,75 @@
+// As it was written for Tollgate 0.1. Nothing here is changed: what api 1 promised to it is kept.
+import {
+  chatWork,
+  ERRORS,
+  fail,
+  type Body,
+  type JsonObject,
+  type ModelAnswer,
+  type ModelRequest,
+  type Protocol,
+  type Usage,
+} from "tollgate/plugin";
+
+const textOf = ({ blocks }: ModelAnswer): string =>
+  blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
+
+function requestOf(body: Body): ModelRequest<"chat"> {
+  const { model, prompt, stream, max, ...rest } = body;
+  if (typeof prompt !== "string") return fail("invalid", "prompt is a text.", { param: "prompt" });
+  return {
+    kind: "chat",
+    model: model as string,
+    stream: stream === true,
+    instructions: [],
+    turns: [{ role: "user", blocks: [{ type: "text", text: prompt }] }],
+    tools: [],
+    output: { maxTokens: max as number | undefined },
+    sampling: {},
+    reasoning: { mode: "auto" },
+    state: {},
+    rest: rest as JsonObject,
+    ext: {},
+  };
+}
+
+/** A prompt in, lines of JSON out. Only the server half: clients speak it, no provider does. */
+export const lines = (): Protocol<"chat"> => ({
+  id: "lines",
+  work: chatWork,
+  server: {
+    schema: {
+      type: "object",
+      required: ["model", "prompt"],
+      properties: {
+        model: { type: "string" },
+        prompt: { type: "string" },
+        stream: { type: "boolean" },
+        max: { type: "integer", minimum: 1 },
+      },
+    },
+    survey: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
+    request: requestOf,
+    type: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
+    stream(write) {
+      let usage: Usage = {};
+      const line = (value: JsonObject) => write(`${JSON.stringify(value)}\n`);
+      return {
+        event(event) {
+          if (event.type === "delta") line({ text: event.text });
+          // The first may be a guess. The last one, just before the finish, is what is billed.
+          if (event.type === "usage") usage = event.usage;
+          if (event.type === "finish") line({ done: event.reason, usage: { ...usage } });
+        },
+        fail: ({ kind, message }) => line({ error: { kind, message } }),
+      };
+    },
+    whole: (answer) => ({
+      text: textOf(answer),
+      usage: { ...answer.usage },
+      done: answer.finish.reason,
+    }),
+    fault: ({ kind, message }) => ({ status: ERRORS[kind][0], body: { error: { kind, message } } }),
+    ping: "\n",
+  },
+});

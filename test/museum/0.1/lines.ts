@@ -1,0 +1,21 @@
+// As it was written for Tollgate 0.1. Nothing here is changed: what api 1 promised to it is kept.
+import { defineFrontend } from "tollgate/plugin";
+import { lines } from "./lines-protocol.ts";
+
+export default defineFrontend({
+  api: 1,
+  name: "lines",
+  summary: "A prompt in, lines of JSON out: POST /lines",
+  setup: () => ({
+    protocol: lines(),
+    routes: [
+      { method: "POST", path: "/lines", op: "generate" },
+      {
+        method: "GET",
+        path: "/lines/health",
+        open: true,
+        serve: () => ({ status: 200, body: { ok: true } }),
+      },
+    ],
+  }),
+});

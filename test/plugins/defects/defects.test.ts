@@ -1,0 +1,163 @@
+// The kit is worth what it catches: defects are planted one by one into plugins that are good, and each is found by the check that
+// names it. docs/plugins/defects.md is the list.
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Definition, Protocol } from "tollgate/plugin";
+import {
+  conformance,
+  hookTester,
+  protocolLaws,
+  storeConformance,
+  storeIn,
+  type Check,
+  type HookCases,
+} from "tollgate/testing";
+import { surface } from "../../../src/cli/check-plugin/judge.ts";
+import { filesOf } from "../../../src/cli/new/package.ts";
+import { middlewareDefects } from "./middlewares.ts";
+import { frontendDefects, observerDefects, protocolDefects, storeDefects } from "./others.ts";
+import { packageDefects } from "./packages.ts";
+import { planted, removed, type Defect } from "./planted.ts";
+import { providerDefects } from "./providers.ts";
+
+const DEFECTS: readonly Defect[] = [
+  ...providerDefects,
+  ...protocolDefects,
+  ...frontendDefects,
+  ...middlewareDefects,
+  ...observerDefects,
+  ...storeDefects,
+];
+
+/** What the guard's own test says of it. */
+const CASES: HookCases = {
+  with: { words: ["tulip"] },
+  passes: ["Tell me of roses."],
+  refuses: [
+    { request: "Tell me of tulips.", code: "word_not_allowed" },
+    { request: { turns: ["A TULIP", "Yes?", "Go on"] }, code: "word_not_allowed" },
+  ],
+  streams: [{ says: "Here is a tulip for you.", leaks: "tulip", stops: true }],
+};
+
+/** Every check that the kit has for what stands in this folder. */
+async function checksOf(folder: string, template: string, apart: boolean): Promise<Check[]> {
+  const { tollgate } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const recordings = tollgate.recordings && { recordings: join(folder, tollgate.recordings) };
+  const module = pathToFileURL(join(folder, "src/index.ts"));
+  const made = (await import(module.href)) as {
+    default: Definition;
+    protocol?: () => Protocol;
+  };
+  if (made.protocol) return protocolLaws(made.protocol(), { trials: 5, ...recordings });
+  return [
+    ...conformance(made.default, { ...tollgate, ...recordings, ...(apart && { module }) }),
+    ...(template === "middleware-guard" ? hookTester(made.default, CASES) : []),
+    ...(template === "store" ? storeConformance(storeIn(made.default, tollgate.with)) : []),
+  ];
+}
+
+const named = (checks: readonly Check[], wanted: string): Check | undefined =>
+  checks.find(
+    ({ name }) => name === wanted || name === `acme: ${wanted}` || name === `Acme: ${wanted}`,
+  );
+
+describe("a plugin", () => {
+  it.each(DEFECTS.map((defect) => [`${defect.in}: ${defect.what}`, defect] as const))(
+    "%s",
+    async (_title, defect) => {
+      const folder = planted(defect);
+      onTestFinished(() => {
+        removed(folder);
+        process.removeAllListeners("acme");
+        Reflect.deleteProperty(globalThis, "acmeSeen");
+      });
+      const checks = await checksOf(folder, defect.in, defect.apart === true);
+      const found = named(checks, defect.check);
+      expect(found, `there is no check "${defect.check}"`).toBeDefined();
+      await expect(found!.run()).rejects.toThrow(defect.says);
+    },
+  );
+
+  it("each of those checks holds where nothing is planted", async () => {
+    for (const template of new Set(DEFECTS.map((defect) => defect.in))) {
+      const own = DEFECTS.filter((defect) => defect.in === template);
+      const folder = planted({ ...own[0]!, from: own[0]!.from, to: own[0]!.from });
+      const checks = await checksOf(
+        folder,
+        template,
+        own.some(({ apart }) => apart),
+      );
+      for (const check of new Set(own.map((defect) => defect.check)))
+        await named(checks, check)!.run();
+      removed(folder);
+    }
+  });
+});
+
+describe("a package", () => {
+  /** As `npm run build` leaves it, but for what the compiler would make of it. */
+  const built = () => {
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-package-"));
+    onTestFinished(() => removed(folder));
+    for (const [path, text] of filesOf({ sort: "row", like: undefined, name: "acme" })) {
+      const file = join(folder, path);
+      mkdirSync(join(file, ".."), { recursive: true });
+      writeFileSync(file, text);
+    }
+    cpSync(join(folder, "src"), join(folder, "dist"), { recursive: true });
+    writeFileSync(join(folder, "dist/index.d.ts"), "export {};");
+    writeFileSync(
+      join(folder, "dist/index.js"),
+      'export default { "~tollgate": "provider", api: 1, name: "acme", summary: "Acme", ' +
+        'options: { type: "object", additionalProperties: false, properties: { base_url: { type: "string", minLength: 1, ' +
+        'description: "Where the API is, up to but without the protocol\'s own path", default: "https://api.acme.example/v1" } } }, ' +
+        'credential: { type: "object", additionalProperties: false, required: ["api_key"], properties: { api_key: { type: "string", ' +
+        'minLength: 1, "x-secret": true, description: "API key" } } }, setup: () => ({ endpoints: [] }) };',
+    );
+    return folder;
+  };
+
+  it("that is good has nothing wrong", async () => {
+    const { findings } = await surface(built());
+    expect(findings.filter(({ wrong }) => wrong !== undefined)).toEqual([]);
+  });
+
+  it.each(packageDefects.map((defect) => [defect.what, defect] as const))(
+    "%s",
+    async (_what, { plant, check, says }) => {
+      const folder = built();
+      const file = join(folder, "package.json");
+      const manifest = JSON.parse(readFileSync(file, "utf8"));
+      plant(manifest, folder);
+      writeFileSync(file, JSON.stringify(manifest));
+      const { findings } = await surface(folder, { packs: check.startsWith("package:") });
+      const found = findings.find((one) => one.check === check && one.wrong !== undefined);
+      expect(found?.wrong, JSON.stringify(findings.filter((one) => one.wrong))).toMatch(says);
+    },
+  );
+});
+
+it("docs/plugins/defects.md is this list", () => {
+  const row = (where: string, what: string, check: string) => `| ${where} | ${what} | ${check} |`;
+  const rows = [
+    ...DEFECTS.map((one) => row(one.in.replace("-", ", "), one.what, one.check)),
+    ...packageDefects.map((one) => row("package", one.what, one.check)),
+  ];
+  const text = `# What the kit finds
+
+Each of these ${rows.length} defects is planted into a plugin of \`tollgate new\` that is good, and is found by the check that names it
+(\`test/plugins/defects\`). A defect that the kit lets through is a bug of the kit: tell us.
+
+| in a | what is wrong | the check that says so |
+|---|---|---|
+${rows.join("\n")}
+`;
+  const file = join(import.meta.dirname, "../../../docs/plugins/defects.md");
+  if (process.env["UPDATE_README"] === "1") writeFileSync(file, text);
+  expect(readFileSync(file, "utf8")).toBe(text);
+  expect(rows.length).toBeGreaterThanOrEqual(40);
+});

@@ -1,0 +1,51 @@
+// A plugin with one defect: a template of `tollgate new`, and one edit of its text.
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "../../..");
+
+/** One defect, and the check that has to find it. */
+export interface Defect {
+  /** Which template it is planted in. */
+  readonly in: string;
+  /** What is wrong, for a page. */
+  readonly what: string;
+  /** "src/index.ts" unless told. */
+  readonly file?: string;
+  readonly from: string;
+  readonly to: string;
+  /** The name of the check, without the plugin's. */
+  readonly check: string;
+  /** What it says of it. */
+  readonly says: RegExp;
+  /** The check runs the plugin in a process of its own. */
+  readonly apart?: true;
+}
+
+/** The template in a folder of its own, with Tollgate beside it, edited. Throws where the edit changes nothing. */
+export function planted({ in: template, file = "src/index.ts", from, to }: Defect): string {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-defect-"));
+  cpSync(join(ROOT, "templates", template), folder, { recursive: true });
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules/tollgate"));
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ ...manifest, type: "module" }));
+  const text = readFileSync(join(folder, file), "utf8");
+  if (!text.includes(from)) throw new Error(`${template}/${file} has no ${from}`);
+  writeFileSync(
+    join(folder, file),
+    text.replace(from, () => to),
+  );
+  return folder;
+}
+
+export const removed = (folder: string): void => rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,59 @@
+// What `tollgate new` begins a plugin from is a plugin: it keeps the contract as it stands, and its page says what its schema says.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Definition } from "tollgate/plugin";
+import { conformance, protocolLaws, storeConformance, storeIn } from "tollgate/testing";
+import { withTable } from "../../src/cli/check-plugin/option-table.ts";
+import { LIKES, SORTS, templateOf } from "../../src/cli/new/names.ts";
+import { protocol } from "../../templates/protocol/src/index.ts";
+
+const FOLDER = join(import.meta.dirname, "../../templates");
+const names = SORTS.flatMap((sort) =>
+  (LIKES[sort] ?? [undefined]).map((like) => templateOf(sort, like)),
+);
+
+it("there is a template for each kind and like, and no other", () => {
+  expect(readdirSync(FOLDER).sort()).toEqual([...names, "common"].sort());
+});
+
+describe.each(names)("%s", async (name) => {
+  const at = (path: string) => join(FOLDER, name, path);
+  const { tollgate } = JSON.parse(readFileSync(at("package.json"), "utf8"));
+  const entries = name === "protocol" ? ["./frontend", "./provider"] : ["./index"];
+  const plugins: [string, Definition][] = [];
+  for (const entry of entries) {
+    const { default: definition } = (await import(at(`src/${entry}.ts`))) as {
+      default: Definition;
+    };
+    plugins.push([entry, definition]);
+  }
+  const recordings = tollgate.recordings && { recordings: at(tollgate.recordings) };
+  for (const [entry, definition] of plugins)
+    for (const { name: law, run } of conformance(definition, {
+      ...tollgate,
+      ...tollgate.plugins?.[entry],
+      ...recordings,
+    }))
+      it(law, run);
+  if (name === "protocol")
+    for (const { name: law, run } of protocolLaws(protocol(), recordings)) it(law, run);
+  if (name === "store")
+    for (const { name: law, run } of storeConformance(storeIn(plugins[0]![1], tollgate.with)))
+      it(law, run);
+
+  it("has a page with the table of its options", () => {
+    const page = readFileSync(at("README.md"), "utf8");
+    const fresh = withTable(
+      page,
+      plugins.map(([, definition]) => definition),
+    );
+    if (process.env["UPDATE_README"] === "1") writeFileSync(at("README.md"), fresh!);
+    expect(readFileSync(at("README.md"), "utf8")).toBe(fresh);
+  });
+
+  it("has a config to try it with, and a test beside the laws", () => {
+    expect(existsSync(at("gateway.yaml"))).toBe(true);
+    expect(readdirSync(at("test")).filter((file) => file.endsWith(".test.ts")).length).toBe(2);
+  });
+});

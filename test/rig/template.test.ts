@@ -1,0 +1,14 @@
+// The short form of the rig: two kinds, from `tollgate new` to an operator's answer. `npm run rig template` plays all of them.
+import { expect, it } from "vitest";
+import { rig } from "./template.ts";
+
+it.each(["native", "guard"])(
+  "a plugin like %s is begun, tested, packed, mounted and answers",
+  async (only) => {
+    const lines: string[] = [];
+    const { wrong, counts } = await rig.run({ only, seconds: "600" }, (line) => lines.push(line));
+    expect(wrong, lines.join("\n")).toEqual([]);
+    expect(counts["kinds"]).toBe(1);
+  },
+  600_000,
+);

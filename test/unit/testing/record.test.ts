@@ -1,0 +1,129 @@
+// What is recorded: each endpoint, streamed and whole, every secret masked; and the live laws, within their cap.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import {
+  conformance,
+  json,
+  liveChecks,
+  recorded,
+  say,
+  speaking,
+  upstream,
+  written,
+} from "tollgate/testing";
+import acme from "../../../examples/acme.ts";
+import native from "../../../templates/provider-native/src/index.ts";
+
+const KEY = 'canary-"7f3a"-record';
+
+afterEach(() => vi.unstubAllEnvs());
+
+const folder = () => {
+  const path = mkdtempSync(join(tmpdir(), "tollgate-record-"));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  return path;
+};
+
+describe("a recording", () => {
+  it("is made of each way to ask, and keeps the laws", async () => {
+    await using up = await upstream(speaking(say("Hello, wörld"), ["model"]));
+    const given = { with: { base_url: `${up.url}/v1` }, credential: { api_key: KEY } };
+    const made = await recorded(acme, { ...given, model: "model", words: "Hi" });
+    expect(made.map(({ name, status }) => [name, status])).toEqual([
+      ["chat-completions/hello-streamed", 200],
+      ["chat-completions/hello-whole", 200],
+    ]);
+    expect(up.requests[0]!.headers.authorization).toBe(`Bearer ${KEY}`);
+    const place = folder();
+    expect(written(made, place)).toHaveLength(2);
+    const recordings = join(place, "chat-completions");
+    for (const { name, run } of conformance(acme, { ...given, recordings }))
+      if (name.includes("its decoders")) await run();
+  });
+
+  it("holds no secret, wherever it stands and in whatever clothes, and no header of the account", async () => {
+    const clothes = [KEY, JSON.stringify(KEY).slice(1, -1), Buffer.from(KEY).toString("base64")];
+    await using up = await upstream({
+      "*": {
+        ...json({ choices: [], said: clothes, also: encodeURIComponent(KEY) }),
+        headers: {
+          "content-type": "application/json",
+          "set-cookie": "account=ann",
+          "x-organization": "ann's",
+          "x-ratelimit-remaining": KEY.replaceAll('"', ""),
+        },
+      },
+    });
+    const made = await recorded(acme, {
+      with: { base_url: `${up.url}/v1` },
+      credential: { api_key: KEY },
+      model: "model",
+    });
+    const place = folder();
+    written(made, place);
+    const files = readdirSync(place, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
+    expect(files).toHaveLength(4);
+    for (const text of files) {
+      for (const one of [...clothes, encodeURIComponent(KEY)]) expect(text).not.toContain(one);
+      expect(text).not.toMatch(/ann|cookie|organization/);
+    }
+    expect(files.join()).toContain("*".repeat(KEY.length));
+  });
+
+  it("of a native endpoint is what its upstream said", async () => {
+    await using up = await upstream({
+      "POST /v1/say": {
+        headers: { "content-type": "application/x-ndjson" },
+        body: ['{"say":"Hi"}\n', '{"end":"stop","read":1,"written":1}\n'],
+      },
+    });
+    const [one] = await recorded(native, {
+      with: { base_url: `${up.url}/v1` },
+      credential: { api_key: KEY },
+      model: "model",
+    });
+    expect(one).toMatchObject({ name: "native/hello", status: 200 });
+    expect(`${one!.body}`).toContain('"end":"stop"');
+  });
+});
+
+describe("live", () => {
+  const asked = (up: { url: string }, more: object = {}) =>
+    liveChecks(acme, {
+      with: { base_url: `${up.url}/v1` },
+      credential: { api_key: KEY },
+      model: "model",
+      price: { input: 3, output: 15 },
+      ...more,
+    });
+
+  it("is nothing unless it is asked for", async () => {
+    vi.stubEnv("TOLLGATE_LIVE", "");
+    expect(asked({ url: "http://127.0.0.1:9" })).toEqual([]);
+  });
+
+  it("asks, and keeps the laws over what was said", async () => {
+    vi.stubEnv("TOLLGATE_LIVE", "1");
+    await using up = await upstream(speaking(say("Hello"), ["model"]));
+    for (const { run } of asked(up)) await run();
+    expect(up.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+  });
+
+  it("sends nothing that could cost more than the cap", async () => {
+    vi.stubEnv("TOLLGATE_LIVE", "1");
+    await using up = await upstream(speaking(say("Hello"), ["model"]));
+    const [check] = asked(up, { price: { input: 300, output: 15_000 } });
+    await expect(check!.run()).rejects.toThrow(/could cost 2\.04\d\d USD; the cap is 0\.05/);
+    expect(up.requests).toEqual([]);
+  });
+
+  it("says a refusal as one", async () => {
+    vi.stubEnv("TOLLGATE_LIVE", "1");
+    await using up = await upstream({ "*": json({ error: { message: "No." } }, 401) });
+    await expect(asked(up)[0]!.run()).rejects.toThrow(/answered with 401/);
+  });
+});

@@ -1,0 +1,164 @@
+// A gateway in a test: what a client asks, what the upstream hears, what the ledger has.
+import { describe, expect, it } from "vitest";
+import { defineMiddleware, defineObserver, fail } from "tollgate/plugin";
+import { failing, hookTester, say, speaking, startGateway } from "tollgate/testing";
+
+const PROVIDER = {
+  up: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1" } },
+};
+
+describe("a gateway in a test", () => {
+  it("answers whole and streamed, and says what its ledger has", async () => {
+    await using at = await startGateway({ config: { providers: PROVIDER } });
+    for (const stream of [false, true])
+      expect(await at.ask("up/model", "Hi", { stream })).toMatchObject({
+        status: 200,
+        text: "Hello",
+      });
+    expect(at.calls).toEqual([
+      expect.objectContaining({ provider: "up", model: "model", outcome: "ok", state: "unpriced" }),
+      expect.objectContaining({ usage: expect.objectContaining({ input: 10 }) }),
+    ]);
+    expect(at.up.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+  });
+
+  it("takes YAML as text, and says what is wrong with it", async () => {
+    await using at = await startGateway({ config: "providers:\n  demo: { use: demo }" });
+    expect((await at.ask("demo/echo", "Hi there")).text).toBe("Hi there");
+    await expect(
+      startGateway({ config: { providers: { x: { use: "nothing" } } } }),
+    ).rejects.toThrow(/providers\.x/);
+  });
+
+  it("says an upstream's refusal as its client has it", async () => {
+    await using at = await startGateway({
+      config: { providers: PROVIDER },
+      upstream: { "*": failing(401, "No such key.") },
+    });
+    const { status, error, text } = await at.ask("up/model", "Hi");
+    expect([status, error?.code, text]).toEqual([502, "upstream_auth", ""]);
+  });
+
+  it("gives a plugin's command", async () => {
+    let seen = 0;
+    const counter = defineObserver({
+      api: 1,
+      name: "counter",
+      summary: "Counts",
+      sends: "nowhere",
+      setup: () => ({
+        seen: (batch) => void (seen += batch.length),
+        commands: { seen: { summary: "How many", run: async () => seen } },
+      }),
+    });
+    await using at = await startGateway({
+      plugins: { counter },
+      config: { observers: ["counter"], providers: { demo: { use: "demo" } } },
+    });
+    expect(await at.command("observers.counter", "seen")).toBe(0);
+  });
+});
+
+/** Hides a name on its way out, and gives it back on its way in; `split`: it forgets that a word may come in two pieces. */
+const masker = (split: boolean) =>
+  defineMiddleware({
+    api: 1,
+    name: "masker",
+    summary: "Hides Ann",
+    sends: "nowhere",
+    setup: () => ({
+      rewrite(request) {
+        if (request.kind !== "chat") return request;
+        const hidden = (text: string) => text.replaceAll("Ann", "[A]");
+        const turns = request.turns.map((turn) => ({
+          ...turn,
+          blocks: turn.blocks.map((b) => (b.type === "text" ? { ...b, text: hidden(b.text) } : b)),
+        }));
+        return { ...request, turns };
+      },
+      event(_call, next) {
+        let held = "";
+        return (event) => {
+          if (event.type === "delta") {
+            const text = (split ? "" : held) + event.text;
+            const whole = text.replaceAll("secret", "******");
+            // What may be the beginning of the word stays until it is known.
+            const keep = split ? 0 : tail(whole);
+            held = whole.slice(whole.length - keep);
+            if (whole.length > keep) next({ ...event, text: whole.slice(0, whole.length - keep) });
+            return;
+          }
+          if (event.type === "close" && held !== "")
+            next({ type: "delta", index: event.index, text: held });
+          if (event.type === "close") held = "";
+          next(event);
+        };
+      },
+    }),
+  });
+
+const tail = (text: string): number => {
+  for (let n = Math.min(5, text.length); n > 0; n--)
+    if ("secret".startsWith(text.slice(-n))) return n;
+  return 0;
+};
+
+describe("the table of cases", () => {
+  const cases = {
+    passes: ["Hello"],
+    rewrites: [{ request: "I am Ann.", becomes: "I am [A].", hides: "Ann" }],
+    streams: [
+      { says: "It is a secret, you see.", comes: "It is a ******, you see.", leaks: "secret" },
+    ],
+  };
+  const failed = async (split: boolean, more: object = {}) => {
+    const wrong: string[] = [];
+    for (const { name, run } of hookTester(masker(split), { ...cases, ...more }))
+      await run().catch((error: Error) => wrong.push(`${name} | ${error.message}`));
+    return wrong;
+  };
+
+  it("holds for one that is good", async () => expect(await failed(false)).toEqual([]));
+
+  it("finds a stage that lets a masked word through across two deltas, on both lanes", async () => {
+    const wrong = await failed(true);
+    expect(wrong).toHaveLength(2);
+    for (const one of wrong) expect(one).toMatch(/"secret" reached the client, streamed/);
+  });
+
+  it("finds a case that stands twice, a refusal that is none, and what the provider was told", async () => {
+    const wrong = await failed(false, {
+      passes: ["Hello", "Hello"],
+      refuses: [{ request: "Hello", code: "no" }],
+      rewrites: [{ request: "I am Ann.", hides: "I am" }],
+    });
+    expect(wrong.join("\n")).toMatch(/stands twice/);
+    expect(wrong.join("\n")).toMatch(/let through with 200/);
+    expect(wrong.join("\n")).toMatch(/the provider was told I am/);
+  });
+
+  it("finds a failure that is passed off as a refusal", async () => {
+    const broken = defineMiddleware({
+      api: 1,
+      name: "broken",
+      summary: "Throws",
+      sends: "nowhere",
+      setup: () => ({
+        inspect: (request) =>
+          request.kind === "chat" ? Promise.reject(new Error("x")) : fail("invalid", "No."),
+      }),
+    });
+    const wrong: string[] = [];
+    for (const { run } of hookTester(broken, { refuses: [{ request: "Hello" }] }))
+      await run().catch((error: Error) => wrong.push(error.message));
+    expect(wrong.filter((one) => one.includes("it failed, which is no refusal"))).toHaveLength(2);
+  });
+
+  it("speaks as it is told to", async () => {
+    await using at = await startGateway({
+      config: { providers: PROVIDER },
+      upstream: speaking(say("One").say(" two"), ["model"]),
+    });
+    expect((await at.ask("up/model", "Hi", { stream: true })).text).toBe("One two");
+  });
+});
