@@ -34,13 +34,13 @@ export const nameOf = (file: string | undefined): string => file ?? "the default
 /** `use` → definition. What comes with us is imported at once; the loader is, when something else is named. */
 export function createLoad(): LoadPlugin {
   let others: Promise<LoadPlugin> | undefined;
-  return async (use, kind, fromFile) => {
+  return async (use, kind, fromFile, trust) => {
     const ours = builtins[kind as PluginKind];
     if (Object.hasOwn(ours, use)) {
       const { default: definition } = (await ours[use]!()) as { default: unknown };
       return { definition, from: "built-in" };
     }
-    return (await (others ??= createOtherLoad()))(use, kind, fromFile);
+    return (await (others ??= createOtherLoad()))(use, kind, fromFile, trust);
   };
 }
 

@@ -38,7 +38,7 @@ export const add: CliCommand = {
       fail("not_found", `${meant.name} is not installed beside ${folder}.`);
     const plugins = await described(root, folder);
     const tree = treeOf(root);
-    const origin = await provenance(folder, meant.name);
+    const origin = there ? "it was here already" : await provenance(folder, meant.name);
     const entries = Object.entries(plugins);
     if (entries.length === 0) fail("invalid", `${meant.name} brings no plugin.`);
     const other = entries.find(([, { api }]) => api !== API);
