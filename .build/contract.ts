@@ -87,7 +87,7 @@ function ends(lines: readonly string[], at: number): boolean {
   const line = lines[at]!;
   if (/^[}\])].*[;}]?$/.test(line) && !/^\S.*[{([]$/.test(line)) return true;
   const next = lines[at + 1] ?? "";
-  return line.endsWith(";") && (next === "" || /^\S/.test(next)) && !next.startsWith(" ");
+  return line.endsWith(";") && (next === "" || /^[^\s}\])]/.test(next));
 }
 
 /** Without the body of what it makes or does: what callers see of it. */
