@@ -66,6 +66,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/not-one-of
     config/not-utf8
     config/number
+    config/retired-key
     config/same-credential
     config/same-listener
     config/same-token
