@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { bare, declarationsOf, MODULES, reference, report } from "../../.build/contract.ts";
+import { isOlder } from "../../src/loader/definition.ts";
 
 const root = join(import.meta.dirname, "../..");
 const museum = join(root, "test/museum");
@@ -74,19 +75,25 @@ function lost(older: string, newer: string): string[] {
   );
 }
 
-/** Members that api 1 has changed since, each with the reason why no published plugin notices. */
+/** Lines that api 1 has changed since, each with the reason why no published plugin notices. */
 const CHANGED: { readonly [line: string]: string } = {};
 
+const { version: ours } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  version: string;
+};
+
 describe("within api 1", () => {
-  const versions = readdirSync(museum, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => name);
+  const versions = readdirSync(museum);
 
-  it("there is a report of each minor version", () => expect(versions.length).toBeGreaterThan(0));
+  it("the museum has plugins of each minor version, this one too", () =>
+    expect(versions).toContain(ours.split(".").slice(0, 2).join(".")));
 
-  it.each(versions)("nothing of %s has gone: changes are additions", (version) => {
-    const older = readFileSync(join(museum, version, "api.txt"), "utf8");
-    expect(lost(older, report()).filter((line) => !(line in CHANGED))).toEqual([]);
+  it("nothing of an earlier version has gone: changes are additions", () => {
+    // A version's own report is put there when it is published: until then it grows.
+    for (const version of versions.filter((each) => isOlder(each, ours.replace(/\.\d+$/, "")))) {
+      const older = readFileSync(join(museum, version, "api.txt"), "utf8");
+      expect(lost(older, report()).filter((line) => !(line in CHANGED))).toEqual([]);
+    }
   });
 
   it("a member that goes, or is another one, is seen", () => {
