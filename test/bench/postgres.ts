@@ -8,15 +8,12 @@ import { answered, direct, tollgate, type GateOptions } from "./targets.ts";
 /** As it would be in use: a commit is on the disk. */
 const SETTINGS = ["fsync=on", "shared_buffers=256MB", "max_wal_size=4GB"];
 
-/** Options of a gateway on a database of its own; `fill` gets them first. */
+/** Options of a gateway on a database of its own. */
 export async function postgresGate(
   postgres: Postgres,
-  fill: (of: GateOptions & { url: string }) => Promise<void> = async () => {},
-): Promise<GateOptions> {
+): Promise<GateOptions & { readonly url: string }> {
   const url = await postgres.database();
-  const of = { store: postgresStore(url), database: postgres.pid, name: "tollgate postgres", url };
-  await fill(of);
-  return of;
+  return { store: postgresStore(url), database: postgres.pid, name: "tollgate postgres", url };
 }
 
 export async function besidePostgres(
@@ -40,10 +37,10 @@ export async function besidePostgres(
   }
 }
 
-/** Twins of the rows of one call, of a node of their own, a thousand a batch. */
+/** Twins of the rows of one call, of a node of their own, a thousand a batch. The gateway's folder stays: its key is there. */
 export async function addRowsTo(
   mock: number,
-  of: GateOptions & { url: string },
+  of: GateOptions & { readonly url: string; readonly dir: string },
   many: number,
 ): Promise<void> {
   const first = await tollgate(mock, of);

@@ -33,7 +33,7 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
       nodes: 2,
       clients: 4,
       pollMs: 200,
-      announceMs: 800,
+      announceMs: 3_000,
       restarts: 1,
       seed: 7,
     });

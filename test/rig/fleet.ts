@@ -142,9 +142,12 @@ export async function fleetRig(of: {
   const clients = Array.from({ length: of.clients }, (_, i) => traffic.client(i));
   const counts: Record<string, number> = {};
   const end = performance.now() + of.seconds * 1_000;
+  // A deck: in a run that is long enough each of them comes as often as the others.
+  let deck: string[] = [];
   while (performance.now() < end) {
     await sleep(200 + chanced.below(2_500));
-    const fault = chanced.one(faults);
+    if (deck.length === 0) deck = [...faults];
+    const [fault] = deck.splice(chanced.below(deck.length), 1) as [string];
     counts[fault] = (counts[fault] ?? 0) + 1;
     say(`${Math.round((end - performance.now()) / 1_000)} s left: ${fault}`);
     await FAULTS[fault]!({ fleet, postgres, chanced, wrong });
