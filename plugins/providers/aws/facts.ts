@@ -1,5 +1,6 @@
-// Models that must be listed to be asked, by the names that AWS documents: those that embed and those that rank. What they cost is
-// not said here: no source of AWS's own stands behind it.
+// Models that must be listed to be asked, by the names that AWS documents: those that embed (docs.aws.amazon.com/bedrock/latest/userguide,
+// model-ids and model-parameters-embed) and those that rank (the same, rerank-supported). What they cost is not said here: no source
+// of AWS's own was read for it.
 import type { Facts } from "tollgate/plugin";
 
 export const facts: Facts = {
