@@ -10,7 +10,7 @@ import { json, upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
-/** What one answer costs, in nano-dollars, held and billed alike: a picture has one price. */
+/** What one answer costs, in nano-dollars, held and billed alike: a picture, forty characters spoken, or four hundred seconds heard. */
 const EACH = 40_000_000;
 
 /** What a round's keys draw on. */
@@ -34,12 +34,13 @@ const accountsOf = (rounds: number, worth: number): string =>
   }).join("");
 
 const yaml = (url: string, accounts: string) => `
-frontends: [images]
+frontends: [images, speech, transcriptions]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 workers: 2
 providers:
   pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+  sounds: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, speech: ["voice"], transcriptions: ["ear"] }, models: { voice: { kind: speech, price: { characters: 0.001 } }, ear: { kind: transcript, price: { seconds: 0.0001 } } } }
 accounts:${accounts || " {}"}
 `;
 
@@ -98,27 +99,72 @@ async function moving(of: Made, going: () => boolean): Promise<number> {
 }
 
 /** What the gateway is too busy for at this moment is asked again: it is refused before its budget is looked at. */
-async function ask(url: string, key: string): Promise<number> {
+async function ask(url: string, key: string, way: Way): Promise<number> {
   for (;;) {
-    const { status, text } = await once(url, key);
-    if (status !== 503 || !text.includes("gateway_overloaded"))
-      return status === 200 && !text.includes("b64_json") ? 0 : status;
+    const { status, text } = await once(url, key, way);
+    if (status !== 503 || !text.includes("gateway_overloaded")) return status;
     await sleep(50);
   }
 }
 
-async function once(url: string, key: string): Promise<{ status: number; text: string }> {
+/** What is asked, and what stands in an answer that is whole. */
+interface Way {
+  readonly path: string;
+  readonly body: string | FormData;
+  readonly whole: string;
+}
+
+/** One costs what another does. */
+const WAYS: readonly Way[] = [
+  {
+    path: "images/generations",
+    body: JSON.stringify({
+      model: "pictures/draw",
+      prompt: "a gate",
+      response_format: "b64_json",
+    }),
+    whole: "b64_json",
+  },
+  {
+    path: "audio/speech",
+    body: JSON.stringify({ model: "sounds/voice", input: "la ".repeat(13) + "!", voice: "any" }),
+    whole: "the end",
+  },
+  { path: "audio/transcriptions", body: heard(400), whole: '"text"' },
+];
+
+/** A sound that says by its head alone how long it is: no host here counts it. */
+function heard(seconds: number): FormData {
+  const rate = 10;
+  const head = Buffer.alloc(44);
+  head.write("RIFF", 0);
+  head.write("WAVEfmt ", 8);
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(1, 22);
+  head.writeUInt32LE(rate, 24);
+  head.writeUInt16LE(8, 34);
+  head.write("data", 36);
+  head.writeUInt32LE(rate * seconds, 40);
+  const form = new FormData();
+  form.set("model", "sounds/ear");
+  form.set("file", new Blob([head, new Uint8Array(rate * seconds)]), "sound.wav");
+  return form;
+}
+
+async function once(url: string, key: string, way: Way): Promise<{ status: number; text: string }> {
   try {
-    const answer = await fetch(`${url}/v1/images/generations`, {
+    const { path, body, whole } = way;
+    const answer = await fetch(`${url}/v1/${path}`, {
       method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-      body: JSON.stringify({
-        model: "pictures/draw",
-        prompt: "a gate",
-        response_format: "b64_json",
-      }),
+      headers: {
+        ...(typeof body === "string" && { "content-type": "application/json" }),
+        authorization: `Bearer ${key}`,
+      },
+      body,
     });
-    return { status: answer.status, text: await answer.text() };
+    const text = await answer.text();
+    return { status: answer.status === 200 && !text.includes(whole) ? 0 : answer.status, text };
   } catch {
     return { status: 0, text: "" };
   }
@@ -144,6 +190,18 @@ export async function budget(of: {
       waitMs: chanced.below(40),
       bill: { images: 1 },
     }),
+    "POST /v1/audio/speech": () => ({
+      headers: { "content-type": "audio/mpeg" },
+      body: ["la la la, ", "the end"],
+      framing: "chunked",
+      waitMs: chanced.below(40),
+      bill: { characters: 40 },
+    }),
+    "POST /v1/audio/transcriptions": () => ({
+      ...json({ text: "la la la" }),
+      waitMs: chanced.below(40),
+      bill: { seconds: 400 },
+    }),
     "GET /v1/models": json({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-budget-"));
@@ -155,7 +213,8 @@ export async function budget(of: {
       up.forget();
       const keys = await made(daemon, round, of.worth);
       const { secrets } = keys;
-      const asking = (_: unknown, i: number) => ask(daemon.url, secrets[i % secrets.length]!);
+      const asking = (_: unknown, i: number) =>
+        ask(daemon.url, secrets[i % secrets.length]!, WAYS[i % WAYS.length]!);
       const all = Array.from({ length: of.requests }, asking);
       let going = true;
       const moved = moving(keys, () => going);
