@@ -36,6 +36,7 @@ const SLOW = ["test/e2e", "test/rig", "test/clients"];
 const LONG = [
   "test/clouds/conformance.test.ts",
   "test/e2e/cuts.test.ts",
+  "test/e2e/fleet-apart.test.ts",
   "test/e2e/fleet.test.ts",
   "test/e2e/hanging-store.test.ts",
   "test/e2e/hostile.test.ts",
@@ -56,7 +57,9 @@ const LONG = [
   "test/plugins/stores/crash.test.ts",
   "test/plugins/stores/moving.test.ts",
   "test/plugins/stores/on-postgres.test.ts",
+  "test/plugins/stores/postgres-apart.test.ts",
   "test/plugins/stores/postgres-doubt.test.ts",
+  "test/plugins/stores/postgres-failover.test.ts",
   "test/plugins/stores/postgres-rules.test.ts",
   "test/plugins/stores/postgres-tls.test.ts",
   "test/protocols/linear/linear.test.ts",

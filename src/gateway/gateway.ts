@@ -11,6 +11,7 @@ import type { Running } from "./running.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { HeldStore } from "./services/held-store.ts";
 import { Descriptors } from "./succession/descriptors.ts";
+import { waitingDoor } from "./http/waiting-door.ts";
 import { openStore } from "./services/store.ts";
 import { warn } from "./reload/config-log.ts";
 import { createPeers } from "./services/peers.ts";
@@ -57,7 +58,7 @@ export async function createGateway(
       proxy: config.proxy,
       env: of.env,
       shared: new Shared(),
-      peers: createPeers(async (id, question) => running?.peers(id, question)),
+      peers: createPeers(async (id, question, near) => running?.peers(id, question, near)),
       own: () => running?.url || fail("unavailable", "The gateway does not serve yet."),
       readings: async () =>
         (await running?.readings()) ?? fail("unavailable", "The gateway does not serve yet."),
@@ -74,12 +75,15 @@ export async function createGateway(
     const store = held.open();
     // A caller that waits for it hears of it; none does yet.
     store.catch(() => {});
+    // What several gateways share may come up later than they do; a socket that was handed over waits by itself.
+    const waiting = of.handed?.clients || before ? undefined : waitingDoor(config.listen, store);
+    scope.defer(() => waiting?.close());
     // An import begins with work that nothing interrupts: the thread has to be under way before.
     await new Promise(setImmediate);
     const { Running } = await import("./running.ts");
     running = new Running(of, scope);
     const { sockets = [] } = estate ?? {};
-    const given = { held, noted, sockets };
+    const given = { held, noted, sockets, waiting };
     const problems = await running.start({
       loaded,
       config,

@@ -3,13 +3,18 @@ import { resolve } from "node:path";
 import { defaultText } from "../config/default.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import type { Overrides } from "../config/resolve.ts";
-import type { LoadPlugin } from "../config/types.ts";
+import type { GatewayConfig, LoadPlugin } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
 import type { PluginKind } from "../plugin/define.ts";
 import type { Texts } from "../config/disk.ts";
 import type { WorkerConfig } from "./workers/commands.ts";
 import type { Predecessor } from "./succession/predecessor.ts";
+import type { Store } from "../plugin/store.ts";
+import type { WaitingDoor } from "./http/waiting-door.ts";
+import type { HeldStore } from "./services/held-store.ts";
+import type { Descriptors } from "./succession/descriptors.ts";
+import type { ContextServices } from "./services/services.ts";
 
 export interface GatewayOptions {
   /** Undefined: what ships with the package. */
@@ -32,6 +37,22 @@ export interface GatewayOptions {
   predecessor?: Predecessor;
   /** The program that a worker runs: what calls `work`. Without one there is one process. */
   worker?: string;
+}
+
+/** What there is of it when it starts. */
+export interface StartOf {
+  loaded: LoadedConfig;
+  config: GatewayConfig;
+  contextServices: ContextServices;
+  store: Promise<Store>;
+  /** Processes. */
+  size: number;
+  held: HeldStore;
+  noted: Descriptors;
+  /** Unix sockets that the gateway before has handed on. */
+  sockets: readonly string[];
+  /** What is open in place of the port that serves, until that is. */
+  waiting?: WaitingDoor | undefined;
 }
 
 /** By their numbers: those of clients in the order of `listen`. */

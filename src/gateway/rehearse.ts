@@ -263,6 +263,8 @@ async function idleServices(
     // What providers said last is worth knowing; a folder for it is not worth making.
     lists: existsSync(lists) ? await openLists(lists) : createLists(),
     files: await openFiles(join(stateDir, "files")),
+    between: new Uint8Array(),
+    elsewhere: async () => undefined,
     pictures: { keep: async () => idle(), get: async () => idle() },
   };
 }

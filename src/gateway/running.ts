@@ -7,12 +7,12 @@ import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { StoreNews } from "../plugin/instance.ts";
 import type { Readings } from "../plugin/readings.ts";
-import type { Store } from "../plugin/store.ts";
 import { Changes } from "./changes.ts";
 import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
-import { type GatewayOptions, orderOf } from "./options.ts";
-import { openServices, type ContextServices, type Services } from "./services/services.ts";
+import { type GatewayOptions, orderOf, type StartOf } from "./options.ts";
+import { openServices, type Services } from "./services/services.ts";
+import type { Peers } from "./services/peers.ts";
 import { factsOf, fleetOf } from "./services/fleet.ts";
 import { ledgerAnswers } from "./services/store.ts";
 import type { HeldStore } from "./services/held-store.ts";
@@ -83,18 +83,7 @@ export class Running implements Gateway {
   get broken(): Promise<Error> {
     return this.#broken.promise;
   }
-  async start(of: {
-    loaded: LoadedConfig;
-    config: GatewayConfig;
-    contextServices: ContextServices;
-    store: Promise<Store>;
-    held: HeldStore;
-    noted: Descriptors;
-    /** Unix sockets that the gateway before has handed on. */
-    sockets: readonly string[];
-    /** Processes. */
-    size: number;
-  }): Promise<readonly Located[] | undefined> {
+  async start(of: StartOf): Promise<readonly Located[] | undefined> {
     const { loaded, config, size } = of;
     this.#services = await openServices(config, {
       ...of,
@@ -125,6 +114,7 @@ export class Running implements Gateway {
     this.#sockets = [...of.sockets, ...ownSockets(config, this.#of.handed)];
     this.#office = this.#scope.own(this.#officeOf());
     await this.#office.open(fd);
+    await of.waiting?.close();
     if (size > 1) {
       const problems = await this.#spawn(size, serving);
       if (problems.length > 0) return problems;
@@ -178,7 +168,8 @@ export class Running implements Gateway {
     else this.#early = true;
   }
 
-  peers = (id: string, question: unknown) => this.#workers?.peers(id, question);
+  peers: Peers["ask"] = async (id, question, near) =>
+    (await this.#workers?.peers(id, question)) ?? this.#services.elsewhere(id, question, near);
 
   readings = async (): Promise<Readings | undefined> => this.#readings?.read();
 
@@ -272,7 +263,7 @@ export class Running implements Gateway {
   });
 
   #follow(serving: LiveGeneration): void {
-    this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
+    this.#refresh.follow(linesOf(serving.built, this.#services), serving.config.refreshMs);
   }
 
   async #spawn(size: number, serving: LiveGeneration): Promise<readonly Located[]> {

@@ -2,7 +2,7 @@
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { GenerationSlot } from "./generation/slot.ts";
 import type { Services } from "./services/services.ts";
-import { instancesOf } from "./services/store.ts";
+import { instancesOf } from "./services/instances.ts";
 import type { Gateway, Status } from "./types.ts";
 
 export async function statusOf(

@@ -15,6 +15,8 @@ export interface InstanceFacts {
   readonly pid: number;
   /** Where it answers clients, as one on its machine says it. Absent: it does not answer yet. */
   readonly url?: Opt<string>;
+  /** Where other gateways on its store reach it. Absent: nowhere. */
+  readonly address?: Opt<string>;
   /** What answers there: the number that a reload makes greater, and a hash that is the same where files say the same. */
   readonly generation?: Opt<number>;
   readonly config?: Opt<string>;
@@ -51,6 +53,16 @@ export type StoreNews =
    * for people.
    */
   | { readonly type: "away"; readonly why: string }
+  /**
+   * The store cannot be reached, and this gateway goes on by itself with what it has set aside of budgets; `together`: it is reached again,
+   * and was told so many commands that it did not know. In between it refuses single reserves as `not_now`.
+   */
+  | { readonly type: "alone"; readonly why: string }
+  | { readonly type: "together"; readonly commands: number }
+  /** What an earlier process of this gateway has left on its disk was told: so many commands. */
+  | { readonly type: "retold"; readonly instance: string; readonly commands: number }
+  /** A copy of what is told cannot be kept on this gateway's disk. */
+  | { readonly type: "unkept"; readonly why: string }
   /** Calls of an instance that was taken for dead were settled as estimated. */
   | { readonly type: "presumed"; readonly instance: string; readonly calls: number }
   /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */

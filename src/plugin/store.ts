@@ -54,6 +54,8 @@ export interface Store {
   /**
    * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
    * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
+   * Rejected as `unavailable` with the code `not_now`: one of its commands cannot be taken while what the store stands on is away, and others may
+   * be; the host finds out which, as it does for `invalid`, and its client may come again. Never of a settle.
    *
    * The fence: an instance that was taken for dead while it lived is refused whatever it asks for, as `conflict` with the code
    * `fenced`. The host opens the store again and tells the same batch again. What it settles then of calls that were presumed is

@@ -96,17 +96,7 @@ export async function startPostgres({
   const words = ["-D", data, "-U", "tollgate", "-A", "trust", "-E", "UTF8", "--locale=C"];
   await promisify(execFile)(join(bin, "initdb"), [...words, "--no-sync"], { ...as, cwd: dir });
   const port = await freePort();
-  const args = [
-    "-D",
-    data,
-    "-p",
-    `${port}`,
-    "-k",
-    dir,
-    "-h",
-    "127.0.0.1",
-    ...[...SETTINGS, ...settings].flatMap((setting) => ["-c", setting]),
-  ];
+  const args = argsOf({ data, port, dir, settings });
   let server: ChildProcess | undefined;
 
   const start = async () => {
@@ -162,6 +152,65 @@ export async function startPostgres({
 function psqlProgram(): string {
   const beside = join(postgresPrograms()!.bin, "psql");
   return existsSync(beside) ? beside : "psql";
+}
+
+const argsOf = (of: {
+  data: string;
+  port: number;
+  dir: string;
+  settings: readonly string[];
+}): string[] => [
+  "-D",
+  of.data,
+  "-p",
+  `${of.port}`,
+  "-k",
+  of.dir,
+  "-h",
+  "127.0.0.1",
+  ...[...SETTINGS, ...of.settings].flatMap((setting) => ["-c", setting]),
+];
+
+export interface Replica extends AsyncDisposable {
+  readonly port: number;
+  /** The same database there. */
+  at(url: string): string;
+  /** From now on it hears nothing of what the primary acknowledges. */
+  deafen(): Promise<void>;
+  /** It is the primary. */
+  promote(): Promise<void>;
+}
+
+/** A second server that follows the first as fast as it can, which does not wait for it. */
+export async function startReplica(of: Postgres): Promise<Replica> {
+  const { bin } = postgresPrograms(Number(of.version))!;
+  const dir = await folder("replica");
+  const data = join(dir, "data");
+  const words = ["-h", "127.0.0.1", "-p", `${of.port}`, "-U", "tollgate", "-D", data, "-R"];
+  const backup = [...words, "-X", "stream", "-c", "fast", "--no-sync"];
+  await promisify(execFile)(join(bin, "pg_basebackup"), backup, { ...as, cwd: dir });
+  const port = await freePort();
+  const args = argsOf({ data, port, dir, settings: [] });
+  const server = await begun(join(bin, "postgres"), args, dir, "ready to accept read-only");
+  const at = (url: string): string => Object.assign(new URL(url), { port: `${port}` }).href;
+  return {
+    port,
+    at,
+    async deafen() {
+      const text = await psql(of.url, "SELECT pid FROM pg_stat_replication");
+      for (const pid of text.split("\n").filter(Boolean)) send(Number(pid), "SIGSTOP");
+    },
+    promote: async () => void (await psql(at(of.url), "SELECT pg_promote(true, 60)")),
+    async [Symbol.asyncDispose]() {
+      const family = familyOf(server);
+      for (const pid of family) send(pid, "SIGKILL");
+      await until(
+        () => !family.some(lives),
+        () => "the end of the replica's processes",
+      );
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
 }
 
 /** What psql answers, a row a line. */

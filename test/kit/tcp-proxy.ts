@@ -18,19 +18,24 @@ export interface TcpProxy extends AsyncDisposable {
   /** New connections are refused, and what is open is cut, until `mend`. */
   cut(): void;
   mend(): void;
+  /** Another server answers new connections from now on; what is open is cut. */
+  lead(port: number): void;
 }
 
-export async function tcpProxy(to: { host?: string; port: number }): Promise<TcpProxy> {
+export async function tcpProxy({
+  host = "127.0.0.1",
+  port: target,
+}: {
+  host?: string;
+  port: number;
+}): Promise<TcpProxy> {
+  let leads = target;
   const pairs = new Set<Pair>();
   const road: Road = { delayMs: 0, held: false };
   let away = false;
   const server = createServer({ noDelay: true }, (client) => {
     if (away) return void client.resetAndDestroy();
-    const pair = new Pair(
-      client,
-      connect({ host: to.host ?? "127.0.0.1", port: to.port, noDelay: true }),
-      road,
-    );
+    const pair = new Pair(client, connect({ host, port: leads, noDelay: true }), road);
     pairs.add(pair);
     pair.ended = () => pairs.delete(pair);
   });
@@ -62,6 +67,10 @@ export async function tcpProxy(to: { host?: string; port: number }): Promise<Tcp
       reset();
     },
     mend: () => void (away = false),
+    lead(port) {
+      leads = port;
+      reset();
+    },
     async [Symbol.asyncDispose]() {
       reset();
       await new Promise((resolve) => server.close(resolve));

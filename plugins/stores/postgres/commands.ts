@@ -1,7 +1,8 @@
 // What an operator does with the schema.
-import type { Commands } from "tollgate/plugin";
+import { fail, type Commands } from "tollgate/plugin";
 import { migrate, standing, statements, type Roles } from "./forms.ts";
 import type { Ask } from "./line.ts";
+import { give } from "./slices.ts";
 
 type AsOwner = <T>(work: (ask: Ask) => Promise<T>) => Promise<T>;
 
@@ -50,6 +51,27 @@ export const commandsOf = (
     },
     run: async () => ({
       statements: [...(await asOwner(async (ask) => statements(await standing(ask, s), s, roles)))],
+    }),
+  },
+  forgive: {
+    summary:
+      "Gives back what a dead gateway had set aside of budgets: for one whose disk is lost, so that it cannot be told what it has spent",
+    role: "owner",
+    writes: true,
+    unopened: true,
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["gateway"],
+      properties: { gateway: { type: "string", minLength: 1, description: "Its id" } },
+    },
+    output: {
+      type: "object",
+      required: ["slices"],
+      properties: { slices: { type: "integer", description: "How many went back" } },
+    },
+    run: async ({ gateway }) => ({
+      slices: await asOwner((ask) => forgive(ask, s, String(gateway))),
     }),
   },
   migrate: {
@@ -113,3 +135,13 @@ export const chainCommandsOf = (
     },
   },
 });
+
+/** What one that lives has set aside may be spent at this moment. */
+async function forgive(ask: Ask, s: string, node: string): Promise<number> {
+  const [alive] = await ask({
+    text: `SELECT id FROM ${s}.node WHERE id = $1 AND state = 'live'`,
+    values: [node],
+  });
+  if (alive) fail("conflict", `${node} lives, and gives back by itself.`, { code: "lives" });
+  return give(ask, s, node);
+}

@@ -7,6 +7,7 @@ import { erasingIn } from "./erased.ts";
 import { gate } from "./gate.ts";
 import type { Ask, Row } from "./line.ts";
 import { pruning } from "./pruning.ts";
+import { slicing } from "./slicing.ts";
 import { summing } from "./summing.ts";
 import { tables } from "./tables.ts";
 import { isContended } from "./trouble.ts";
@@ -25,9 +26,10 @@ export interface Form {
 export const FORMS: readonly Form[] = [
   {
     form: 1,
-    says: "tables, the gate, the closer, sums of days, and of what was pruned",
+    says: "tables, the gate, the closer, sums of days, and of what was pruned, slices",
     least: 1,
-    expand: (s) => tables(s) + gate(s) + closer(s) + summing(s) + pruning(s) + erasingIn(s),
+    expand: (s) =>
+      tables(s) + gate(s) + closer(s) + summing(s) + pruning(s) + erasingIn(s) + slicing(s),
   },
 ];
 

@@ -57,6 +57,27 @@ export default defineStore({
         description:
           "A gateway that is silent for so long is taken for dead, and others settle its calls",
       },
+      away: {
+        enum: ["refuse", "journal"],
+        default: "refuse",
+        description:
+          "While the database is away. refuse: new calls are refused. journal: calls of keys with budgets go on within what this gateway has set aside of them, and the database is told afterwards",
+      },
+      away_for_ms: {
+        type: "integer",
+        minimum: 1_000,
+        maximum: 86_400_000,
+        default: 300_000,
+        description:
+          "How long a gateway goes on by itself, with keys that it has asked for within that time",
+      },
+      away_share: {
+        type: "number",
+        exclusiveMinimum: 0,
+        maximum: 0.5,
+        default: 0.02,
+        description: "What part of what is left of a budget each gateway sets aside",
+      },
       migrate: {
         enum: ["auto", "never"],
         default: "auto",
@@ -99,6 +120,11 @@ export default defineStore({
       schema: options.schema,
       durability: options.durability,
       leaseMs: options.lease_ms,
+      away:
+        options.away === "journal"
+          ? { forMs: options.away_for_ms, share: options.away_share }
+          : undefined,
+      folder: () => ctx.stateDir(),
       clock: "database",
       migrates: options.migrate === "auto",
       roles: { run: options.run_role, read: options.read_role },

@@ -20,12 +20,16 @@ export class Ring {
   #many = 0;
   #forgotten = 0;
 
-  /** It is acknowledged, with these verdicts: what was refused is no fact. */
-  keep(batch: readonly StoreCommand[], verdicts: readonly Verdict[], n: number): void {
+  /** It is acknowledged, with these verdicts: what was refused is no fact. Says what is one. */
+  keep(
+    batch: readonly StoreCommand[],
+    verdicts: readonly Verdict[],
+    n: number,
+  ): readonly StoreCommand[] {
     const facts = batch.filter(
       (c, i) => c.do !== "alive" && c.do !== "progress" && verdicts[i]?.ok !== false,
     );
-    if (facts.length === 0) return;
+    if (facts.length === 0) return facts;
     const at = performance.now();
     this.#told.push({ at, n, batch: facts });
     this.#many += facts.length;
@@ -40,6 +44,7 @@ export class Ring {
       this.#told = this.#told.slice(this.#first);
       this.#first = 0;
     }
+    return facts;
   }
 
   /** Taken out, to be told again: batches after this number, and whether these are all that there were. */
@@ -65,25 +70,16 @@ export class Ring {
 
 type Exactly = (batch: readonly StoreCommand[]) => Promise<readonly Verdict[]>;
 
-/** What the database has lost, and this node was told: one batch after the other, until all of it is there. `n`: the node's number. */
-export async function mend(
-  owed: (readonly StoreCommand[])[],
-  ring: Ring,
-  exactly: Exactly,
-  n: () => number,
-): Promise<void> {
+/** What the database has lost, and this node was told: one batch after the other, until all of it is there. */
+export async function mend(owed: (readonly StoreCommand[])[], exactly: Exactly): Promise<void> {
   for (let batch = owed[0]; batch; batch = owed[0]) {
-    await tellAgain(batch, async (facts) => {
-      const verdicts = await exactly(facts);
-      ring.keep(facts, verdicts, n());
-      return verdicts;
-    });
+    await tellAgain(batch, exactly);
     owed.shift();
   }
 }
 
 /** What is denied now was let through once, and what cannot be is there already in another way; neither keeps the rest from being told. */
-async function tellAgain(batch: readonly StoreCommand[], exactly: Exactly): Promise<void> {
+export async function tellAgain(batch: readonly StoreCommand[], exactly: Exactly): Promise<void> {
   try {
     await asFacts(batch, exactly);
   } catch (error) {

@@ -11,6 +11,7 @@ import { keepingOf } from "./keeping.ts";
 import { leaving } from "./leaving.ts";
 import { Line, type Ask } from "./line.ts";
 import { reading } from "./pool.ts";
+import { rememberedKeys } from "./remembered-keys.ts";
 import { close, readsOf } from "./reads.ts";
 import { isAway, unreachable } from "./trouble.ts";
 import { upkeepOf } from "./upkeep.ts";
@@ -35,8 +36,8 @@ export type PostgresStore = Store &
     close(goodbye?: boolean): Promise<void>;
   };
 
-/** How long a start waits for its database. */
-const START_MS = 30_000;
+/** A start waits so long for its database before it says so; the host asks again, for as long as it takes. */
+const START_MS = 2_000;
 /** A report may take so long. */
 const REPORT_MS = 30_000;
 const STATEMENT_MS = 2_000;
@@ -71,9 +72,11 @@ export function postgresStore(settings: PostgresSettings): PostgresStore {
     (at) => writer.now(at),
     () => close(desk.ask, s),
   );
+  const keys = rememberedKeys(reads.key, writer, settings.away);
   const store: PostgresStore = {
     lease: { ms: leaseMs, beatMs: Math.floor(leaseMs / 3) },
-    async open(owner, hear = () => {}) {
+    async open(owner, told = () => {}) {
+      const hear = keys.hearing(told);
       for (const until = performance.now() + START_MS; ;)
         try {
           await ready();
@@ -88,14 +91,17 @@ export function postgresStore(settings: PostgresSettings): PostgresStore {
     },
     async apply(batch) {
       const verdicts = await writer.apply(batch);
+      keys.written(batch);
       upkeep.written();
       return verdicts;
     },
     ...reads,
+    key: keys.key,
     audit: auditOf(writer, desk.ask, s),
     crossings: crossingsOf(desk.ask, writer.ask, s),
     shared: sharedOf(desk.ask, s),
-    verify: () => verifyOf(reports.ask, s, () => close(desk.ask, s)),
+    // The proof is of what counts: a replica may be behind, or another one.
+    verify: () => verifyOf(desk.ask, s, () => close(desk.ask, s)),
     keeping: keepingOf(
       (work) => apart(address, KEEPING_MS, work),
       desk.ask,

@@ -6,21 +6,30 @@ import { isAway, isCrossed, wordsOf } from "./trouble.ts";
 /** A batch is tried for so long; the host asks again after that. */
 const PATIENCE_MS = 4_000;
 
-/** `away`: the database was asked again, in vain; once for each work. */
+/** A database that was asked in vain: how often for this work, since when, and what it said. */
+export interface Trouble {
+  readonly times: number;
+  readonly ms: number;
+  readonly why: string;
+}
+
+/** `away` hears of each connection that broke; a throw of it ends the work. */
 export async function trying<T>(
   line: Line,
   work: (ask: Ask) => Promise<T>,
-  away: (why: string) => void,
+  away: (trouble: Trouble) => void,
 ): Promise<T> {
-  const until = performance.now() + PATIENCE_MS;
-  for (let broken = 0; ;) {
+  const began = performance.now();
+  for (let times = 0; ;) {
     try {
       return await work(await line.ask());
     } catch (error) {
       const gone = isAway(error);
       if (gone) line.drop();
-      if (gone && ++broken === 2) away(`The database cannot be reached: ${wordsOf(error)}`);
-      if (!(gone || isCrossed(error)) || performance.now() > until) throw error;
+      const ms = performance.now() - began;
+      if (gone)
+        away({ times: ++times, ms, why: `The database cannot be reached: ${wordsOf(error)}` });
+      if (!(gone || isCrossed(error)) || ms > PATIENCE_MS) throw error;
       await sleep(5 + Math.random() * (gone ? 200 : 45), undefined, { ref: false });
     }
   }

@@ -144,24 +144,31 @@ async function linksOf(ask: Ask, s: string, base: PrunedBase | undefined, say: S
     say("/entries", "The chain of all batches was cut.");
 }
 
-/** What meters say that open calls hold, and what those say; as of one moment. */
+/** What meters say that open calls and slices hold, and what those say; as of one moment. */
 async function heldOf(ask: Ask, s: string, say: Say): Promise<void> {
   const [row] = await ask({
     text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, held::text)), '[]') FROM ${s}.meter WHERE held <> 0) AS meters,
       (SELECT coalesce(json_agg(e.rest), '[]') FROM ${s}.open o
-        JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open`,
+        JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open,
+      (SELECT coalesce(json_agg(json_build_array(meter, amount::text)), '[]') FROM ${s}.slice) AS slices`,
   });
   const held = new Map<string, bigint>();
   for (const rest of JSON.parse(row!["open"]!) as string[])
     for (const [id, amount] of fromJson<{ taken: readonly Taken[] }>(rest).taken)
       if (kindOf(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
+  for (const [id, amount] of JSON.parse(row!["slices"]!) as [string, string][])
+    held.set(id, (held.get(id) ?? 0n) + BigInt(amount));
   for (const [id, amount] of JSON.parse(row!["meters"]!) as [string, string][]) {
     if ((held.get(id) ?? 0n) !== BigInt(amount))
-      say(`/meters/${id}`, `It holds ${amount}, and open calls hold ${held.get(id) ?? 0n}.`);
+      say(
+        `/meters/${id}`,
+        `It holds ${amount}, and slices and open calls hold ${held.get(id) ?? 0n}.`,
+      );
     held.delete(id);
   }
   for (const [id, amount] of held)
-    if (amount !== 0n) say(`/meters/${id}`, `It holds nothing, and open calls hold ${amount}.`);
+    if (amount !== 0n)
+      say(`/meters/${id}`, `It holds nothing, and slices and open calls hold ${amount}.`);
 }
 
 /** A record that no command wrote. */

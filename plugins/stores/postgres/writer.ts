@@ -1,25 +1,30 @@
-// This instance in the database: its row, its number, its chain. All that it writes goes through here, one after the other; what is not known
-// after a broken connection is found out before anything else is written.
-import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
+// All that this node writes goes through here, one after the other: the plain way where it can, the exact way where it must, and on its own disk
+// while the database is away.
+import type { InstanceFacts, StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
 import { checkCommand } from "tollgate/store";
-import { beat, join, leave, type Alive } from "./beat.ts";
-import { atOnce, plan, type Mine, type Plan } from "./calls.ts";
+import { Outage } from "./apart.ts";
+import { leave } from "./beat.ts";
 import { labelled } from "./labelled.ts";
-import { presumedOf } from "./dead.ts";
-import { bytes, exactly, type Means, type Writing, type Written } from "./exact.ts";
+import { atOnce, plan, type Plan } from "./calls.ts";
+import type { Writing } from "./exact.ts";
 import type { Ask, Line } from "./line.ts";
 import { inOrder, judged, linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
 import { noted, type Noting } from "./noting.ts";
-import { mend, Ring } from "./ring.ts";
-import { Sight } from "./sight.ts";
-import { fenced, isAway, isKnown } from "./trouble.ts";
-import { trying, turns } from "./trying.ts";
+import { reunited } from "./reuniting.ts";
+import { Slices, sooner } from "./slices.ts";
+import { ThisNode } from "./this-node.ts";
+import { fenced, isAway, isKnown, unreachable, wordsOf } from "./trouble.ts";
+import { trying, turns, type Trouble } from "./trying.ts";
 import type { Writer, WriterSettings } from "./writing-door.ts";
 
 /** Rounds of a batch that was full, before it is decided under locks. */
 const ROUNDS = 8;
 /** Another gateway's changes are known here as soon. */
 const BEAT_MS = 1_000;
+/** A node that goes on alone looks so often whether the database is back. */
+const LOOK_MS = 250;
+/** Silence for so long is a database that is away, for a node that can go on alone. */
+const SILENT_MS = 2_000;
 
 export const createWriter = (line: Line, settings: WriterSettings): Writer =>
   new InstanceWriter(line, settings);
@@ -27,23 +32,25 @@ export const createWriter = (line: Line, settings: WriterSettings): Writer =>
 class InstanceWriter implements Writer {
   readonly #line: Line;
   readonly #of: WriterSettings;
-  readonly #sight = new Sight();
-  readonly #mine = new Map<string, Mine>();
-  #me: { instance: string; epoch: number; n: number; head: Buffer } | undefined;
-  /** Sent, and not answered: what is so if it has happened. */
-  #pending: { readonly head: Buffer; readonly done: () => void } | undefined;
+  readonly #node: ThisNode;
   readonly #inTurn = turns();
   #beat: NodeJS.Timeout | undefined;
-  #wrote = 0;
-  readonly #ring = new Ring();
-  /** The database knows nothing of this node any more; and batches that are to be told again. */
-  #lost = false;
-  readonly #owed: (readonly StoreCommand[])[] = [];
-  #known = 0;
+  #about: InstanceFacts | undefined;
+  readonly #slices: Slices | undefined;
+  readonly #outage: Outage | undefined;
 
   constructor(line: Line, settings: WriterSettings) {
     this.#line = line;
     this.#of = settings;
+    this.#node = new ThisNode(line, settings);
+    const { away, folder, schema } = settings;
+    if (!away || !folder) return;
+    this.#slices = new Slices(schema, away);
+    this.#outage = new Outage(away, this.#slices, () => this.#node.tape);
+  }
+
+  get apart(): boolean {
+    return this.#outage?.on ?? false;
   }
 
   open(
@@ -52,129 +59,149 @@ class InstanceWriter implements Writer {
   ): Promise<{ epoch: number; presumed: number }> {
     return this.#inTurn(() =>
       this.#tried(async (ask) => {
-        this.#sight.hear = (news) => {
+        this.#node.sight.hear = (news) => {
           // An erasure changes keys too: what this node repeats of its open calls may have been taken out of them.
-          if (news.type === "keys" && this.#mine.size > 0)
+          if (news.type === "keys" && this.#node.mine.size > 0)
             void this.remind().catch(() => undefined);
           hear(news);
         };
-        const known = this.#me?.instance === instance && (await this.#lives(ask, false, { about }));
-        if (!known) await this.#join(ask, instance, about);
-        const before = await this.#recall(ask, false);
+        this.#about = about ?? this.#about;
+        const known =
+          this.#node.me?.instance === instance && (await this.#node.lives(ask, false, { about }));
+        if (!known) {
+          await this.#node.retell(ask, instance);
+          await this.#node.join(ask, instance, about);
+        }
+        const before = await this.#node.recall(ask, false);
         clearInterval(this.#beat);
         this.#beat = setInterval(() => this.#idle(), BEAT_MS).unref();
-        return { epoch: this.#me!.epoch, presumed: before };
+        return { epoch: this.#node.me!.epoch, presumed: before };
       }),
     );
   }
 
   apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
     batch.forEach(checkCommand);
+    if (this.apart) return this.#alone(batch);
     return this.#inTurn(() =>
-      this.#tried(async (ask) => {
-        const alive = batch.findLast((c) => c.do === "alive");
-        if (alive) await this.#recall(ask, true, alive);
-        if (batch.every((c) => c.do === "alive")) return inOrder(batch, new Map());
-        const commands = structuredClone(batch);
-        const plain = this.#plan(commands);
-        const verdicts =
-          (plain && (await this.#plainly(ask, commands, plain))) ??
-          (await this.#exactly(ask, commands));
-        this.#ring.keep(commands, verdicts, this.#writing().n);
-        return verdicts;
-      }),
-    );
+      this.#tried(
+        (ask) => this.#written(ask, batch),
+        (trouble) => this.#mayGoOn(trouble, batch),
+      ),
+    ).catch((error: unknown) => {
+      if (!this.apart) throw error;
+      return this.#alone(batch);
+    });
   }
 
   note(noting: Noting): Promise<void> {
     return this.#inTurn(() =>
       this.#tried(async (ask) => {
-        const { n, head } = await noted(ask, this.#of.schema, this.#writing(), noting);
-        Object.assign(this.#me!, { n, head });
+        const { n, head } = await noted(ask, this.#of.schema, this.#node.writing(), noting);
+        Object.assign(this.#node.me!, { n, head });
       }),
     );
   }
 
   remind = (): Promise<void> =>
-    this.#inTurn(() => this.#tried((ask) => labelled(ask, this.#of.schema, this.#mine)));
+    this.#inTurn(() => this.#tried((ask) => labelled(ask, this.#of.schema, this.#node.mine)));
 
   ask: Ask = (question) => this.#inTurn(() => this.#tried((ask) => ask(question)));
 
-  now = (at: number): number => (this.#of.clock === "command" ? at : this.#sight.now());
+  now = (at: number): number => (this.#of.clock === "command" ? at : this.#node.sight.now());
 
   async end(goodbye: boolean): Promise<void> {
     clearInterval(this.#beat);
-    const me = this.#me;
-    if (goodbye && me && this.#line.there)
-      await this.#inTurn(async () =>
-        leave(await this.#line.ask(), this.#of.schema, me.epoch),
-      ).catch(() => undefined);
-    this.#me = undefined;
+    const me = this.#node.me;
+    const left =
+      goodbye && me && this.#line.there && !this.apart
+        ? await this.#inTurn(() => this.#leave(me)).then(
+            () => true,
+            () => false,
+          )
+        : false;
+    this.#node.me = undefined;
+    await this.#node.tape?.end(left);
     await this.#line.end();
   }
 
-  #tried<T>(work: (ask: Ask) => Promise<T>): Promise<T> {
+  async #leave({ instance, epoch }: Writing): Promise<void> {
+    const ask = await this.#line.ask();
+    await this.#slices?.giveAll(ask, instance);
+    await leave(ask, this.#of.schema, epoch);
+  }
+
+  async #written(ask: Ask, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+    const alive = batch.findLast((c) => c.do === "alive");
+    if (alive) {
+      this.#about = alive.about ?? this.#about;
+      await this.#node.recall(ask, true, alive);
+    }
+    if (batch.every((c) => c.do === "alive")) return inOrder(batch, new Map());
+    const commands = structuredClone(batch);
+    const plain = this.#plan(commands);
+    const verdicts =
+      (plain && (await this.#plainly(ask, commands, plain))) ??
+      (await this.#node.exactly(ask, commands));
+    await this.#node.keep(commands, verdicts);
+    return verdicts;
+  }
+
+  /** `away` hears of each connection that breaks under the work. */
+  #tried<T>(
+    work: (ask: Ask) => Promise<T>,
+    away = ({ times, why }: Trouble) => {
+      if (times === 2) this.#node.sight.hear({ type: "away", why });
+    },
+  ): Promise<T> {
+    if (this.apart) return unreachable(new Error("this gateway goes on alone"));
     return trying(
       this.#line,
       async (ask) => {
-        if (this.#pending || (this.#me && this.#known !== this.#line.made))
-          await this.#findOut(ask);
-        this.#known = this.#line.made;
-        if (this.#owed.length > 0 && !this.#lost) await this.#mend(ask);
+        await this.#node.catchUp(ask);
         return work(ask);
       },
-      (why) => this.#sight.hear({ type: "away", why }),
+      away,
     );
   }
 
-  /** A new connection is asked for the node's own row: whether a batch that was under way has happened, and whether the database was set back. */
-  async #findOut(ask: Ask): Promise<void> {
-    const me = this.#writing();
-    const [row] = await ask({
-      text: `SELECT n, head FROM ${this.#of.schema}.node WHERE epoch = $1`,
-      values: [me.epoch],
-    });
-    // It is gone with all else: this node is refused, begins anew, and tells what it has kept then.
-    if (!row) return void (this.#lost = true);
-    const [before, n, head] = [me.n, Number(row["n"]), bytes(row["head"]!)];
-    const pending = this.#pending;
-    this.#pending = undefined;
-    Object.assign(this.#me!, { n, head });
-    if (pending?.head.equals(head)) pending.done();
-    if (n >= before) return;
-    const { batches, whole } = this.#ring.after(n);
-    if (!whole) this.#sight.hear({ type: "lost", instance: me.instance, from: n + 1, to: before });
-    this.#owed.push(...batches);
+  /** A node that has set something aside does not wait for its database, and decides by itself. */
+  #mayGoOn({ times, ms, why }: Trouble, batch: readonly StoreCommand[]): void {
+    if (this.#outage && (times >= 2 || ms > SILENT_MS)) {
+      this.#goOn(why, batch);
+      unreachable(new Error(why));
+    } else if (!this.#outage && times === 2) this.#node.sight.hear({ type: "away", why });
   }
 
-  #mend(ask: Ask): Promise<void> {
-    return mend(
-      this.#owed,
-      this.#ring,
-      (facts) => this.#exactly(ask, facts),
-      () => this.#me!.n,
-    );
+  #goOn(why: string, batch: readonly StoreCommand[] = []): void {
+    this.#outage!.begin(batch);
+    this.#node.sight.hear({ type: "alone", why });
+    this.#look();
   }
 
-  #writing(): Writing {
-    if (!this.#me) throw new Error("The store is not open.");
-    return this.#me;
+  #alone(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+    return this.#outage!.decide(structuredClone(batch), (at) => this.now(at));
   }
 
-  async #join(ask: Ask, instance: string, about: unknown): Promise<void> {
-    const epoch = await join(ask, this.#of.schema, instance, about, this.#of.leaseMs);
-    this.#mine.clear();
-    this.#pending = undefined;
-    this.#me = { instance, epoch, n: 0, head: Buffer.alloc(0) };
-    const kept = this.#ring.begin();
-    if (this.#lost) this.#owed.push(...kept);
-    this.#lost = false;
-    await this.#mend(ask);
+  /** Again and again, until the database is back and knows all that has happened. */
+  #look(): void {
+    setTimeout(async () => {
+      await this.#inTurn(() => this.#return()).catch(() => this.#line.drop());
+      if (this.apart && this.#node.me) this.#look();
+    }, LOOK_MS).unref();
+  }
+
+  async #return(): Promise<void> {
+    const { instance } = this.#node.writing();
+    const ask = await this.#line.ask();
+    const commands = await reunited(ask, this.#node, this.#outage!, this.#about);
+    this.#node.sight.hear({ type: "together", commands });
+    await this.#slices!.giveAll(ask, instance);
   }
 
   #plan(batch: readonly StoreCommand[]): Plan | undefined {
     if (this.#of.clock === "command" && !atOnce(batch)) return undefined;
-    return plan(batch, this.#mine, this.#writing().instance, (at) => this.now(at));
+    return plan(batch, this.#node.mine, this.#node.writing().instance, (at) => this.now(at));
   }
 
   /** Undefined: this batch has to go the exact way. */
@@ -192,13 +219,27 @@ class InstanceWriter implements Writer {
       if (said.how === "done") return inOrder(batch, refused);
       if (!("states" in said)) return undefined;
       const verdicts = judged(of, said);
-      if (said.how === "ok") return inOrder(batch, new Map([...verdicts, ...refused]));
-      const before = refused.size;
-      for (const [attempt, verdict] of verdicts) if (!verdict.ok) refused.set(attempt, verdict);
-      if (refused.size === before) return undefined;
+      if (said.how === "ok") {
+        this.#slices?.touch(of.sums);
+        return inOrder(batch, new Map([...verdicts, ...refused]));
+      }
+      const denied = [...verdicts].filter(([, { ok }]) => !ok);
+      if (denied.length === 0) return undefined;
+      const eased = await this.#eased(ask, of, new Map(denied));
+      // There is more room than there was.
+      if (eased === "own") continue;
+      for (const [attempt, verdict] of denied)
+        refused.set(attempt, eased === "others" ? sooner(verdict) : verdict);
       of = this.#plan(batch.filter((c) => !("attempt" in c && refused.has(c.attempt))));
     }
     return undefined;
+  }
+
+  /** Slices of budgets at which calls were refused are asked back. */
+  async #eased(ask: Ask, of: Plan, denied: ReadonlyMap<string, Verdict>) {
+    const steps = of.steps.filter(({ command }) => denied.has(command.attempt));
+    const ids = new Set(steps.flatMap(({ taken }) => taken.map(([id]) => id)));
+    return this.#slices?.ease(ask, this.#node.writing().instance, [...ids]);
   }
 
   /** Undefined: what is really there has to be read first. */
@@ -207,94 +248,52 @@ class InstanceWriter implements Writer {
     of: Plan,
     batch: readonly StoreCommand[],
   ): Promise<Exclude<Said, Missed> | undefined> {
-    const me = this.#writing();
+    const me = this.#node.writing();
     const hash = linkOf(of, me.head);
     const at =
       this.#of.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;
-    const done = () => remember(of, this.#mine);
-    this.#pending = { head: hash, done };
+    const done = () => remember(of, this.#node.mine);
+    this.#node.pending = { head: hash, done };
     const began = performance.now();
     try {
       const said = await pass(ask, this.#of, of, { epoch: me.epoch, n: me.n + 1, hash, at });
-      this.#pending = undefined;
+      this.#node.pending = undefined;
       if (!("versions" in said)) {
         if (said.how === "fenced") return fenced();
-        await this.#findOut(ask);
+        await this.#node.findOut(ask);
         return undefined;
       }
-      this.#saw(said, performance.now() - began);
+      this.#node.saw(said, performance.now() - began);
       if (said.how === "ok" || said.how === "done") {
-        Object.assign(this.#me!, { n: me.n + 1, head: hash });
+        Object.assign(this.#node.me!, { n: me.n + 1, head: hash });
         done();
       }
       return said;
     } catch (error) {
-      if (!isAway(error)) this.#pending = undefined;
+      if (!isAway(error)) this.#node.pending = undefined;
       if (!isKnown(error)) throw error;
       return undefined;
     }
   }
 
-  async #exactly(ask: Ask, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
-    const { schema, clock } = this.#of;
-    const means: Means = {
-      ask,
-      schema,
-      own: clock === "command" ? ({ at }) => at : undefined,
-      committing: (written) =>
-        (this.#pending = { head: written.head, done: () => this.#took(written) }),
-    };
-    try {
-      const written = await exactly(batch, this.#writing(), means);
-      this.#pending = undefined;
-      this.#took(written);
-      return written.verdicts;
-    } catch (error) {
-      if (!isAway(error)) this.#pending = undefined;
-      if (isKnown(error)) throw Object.assign(new Error("Others were faster."), { code: "40001" });
-      throw error;
-    }
-  }
-
-  #took({ n, head, rows, settled }: Written): void {
-    Object.assign(this.#me!, { n, head });
-    for (const row of rows) if (row.kind === "reserve") this.#mine.set(row.attempt, { row });
-    for (const attempt of settled) this.#mine.delete(attempt);
-    this.#wrote = performance.now();
-  }
-
-  #saw({ versions, t }: { versions: string; t: number }, tripMs: number): void {
-    this.#sight.versions(versions);
-    if (this.#of.clock === "database") this.#sight.clock(t, tripMs);
-    this.#wrote = performance.now();
-  }
-
-  /** False: this node was taken for dead. */
-  async #lives(ask: Ask, look = false, said?: Alive): Promise<readonly string[] | false> {
-    const began = performance.now();
-    const heard = await beat(ask, this.#of.schema, this.#writing().epoch, look, said);
-    if (heard) this.#saw(heard, performance.now() - began);
-    return heard?.dead ?? false;
-  }
-
-  /** Settles what the dead have left open, and says whose calls these were. */
-  async #recall(ask: Ask, tell: boolean, said?: Alive): Promise<number> {
-    for (let many = 0; ;) {
-      const dead = await this.#lives(ask, true, said);
-      if (dead === false) return fenced();
-      const calls = await presumedOf(ask, this.#of.schema, dead, this.#sight.now());
-      if (calls.commands.length === 0) return many;
-      await this.#exactly(ask, calls.commands);
-      many += calls.commands.length;
-      if (tell)
-        for (const [instance, of] of calls.by)
-          this.#sight.hear({ type: "presumed", instance, calls: of });
-    }
-  }
-
+  /** Another gateway's changes are to be known here soon, also where no batch brings the news. */
   #idle(): void {
-    if (!this.#me || performance.now() - this.#wrote < BEAT_MS) return;
-    const looked = this.#inTurn(async () => this.#me && this.#lives(await this.#line.ask()));
-    looked.catch((error: unknown) => isAway(error) && this.#line.drop());
+    if (!this.#node.me || this.apart) return;
+    const quiet = performance.now() - this.#node.wrote >= BEAT_MS;
+    if (!quiet && !this.#slices) return;
+    const looked = this.#inTurn(async () => {
+      if (!this.#node.me || this.apart) return;
+      const ask = await this.#line.ask();
+      if (quiet) await this.#node.lives(ask);
+      await this.#slices?.tend(ask, this.#node.me.instance, this.#line.made);
+    });
+    const began = performance.now();
+    looked.catch((error: unknown) => {
+      if (!isAway(error)) return;
+      this.#line.drop();
+      // A break is mended with the next batch; a silence would be that batch's, too.
+      const silent = performance.now() - began > SILENT_MS;
+      if (silent && this.#outage && this.#node.me && !this.apart) this.#goOn(wordsOf(error));
+    });
   }
 }

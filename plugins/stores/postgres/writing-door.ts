@@ -3,6 +3,7 @@ import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plug
 import type { Ask } from "./line.ts";
 import type { Noting } from "./noting.ts";
 import type { Gate } from "./plain.ts";
+import type { Apart } from "./slices.ts";
 
 export interface Writer {
   open(
@@ -18,12 +19,18 @@ export interface Writer {
   ask: Ask;
   /** The database's time, as far as it can be told from here. */
   now(at: number): number;
+  /** The database is away, and this node goes on alone. */
+  readonly apart: boolean;
   /** `goodbye`: what is open may be settled by others at once. */
   end(goodbye: boolean): Promise<void>;
 }
 
 export interface WriterSettings extends Gate {
   readonly leaseMs: number;
+  /** How it goes on while the database is away; undefined: it does not. */
+  readonly away?: Apart | undefined;
+  /** Where it may keep what it was told; undefined: in memory alone. */
+  readonly folder?: (() => string) | undefined;
   /** "command": limits count by what commands say. For tests, whose calls are of other years. */
   readonly clock: "database" | "command";
 }

@@ -8,6 +8,7 @@ import {
 import { revalidating } from "../../catalogue/revalidate.ts";
 import { faultOf } from "../../model/error.ts";
 import type { BuiltGeneration } from "./build.ts";
+import { listOfOthers, type KnownLists } from "../services/others-lists.ts";
 import type { Services } from "../services/services.ts";
 import { lineTo } from "./mounting.ts";
 
@@ -32,14 +33,22 @@ export const refreshing = ({ lists, log }: Services): Refresh =>
   });
 
 /** One line for each credential of each provider that can be asked; each remembers what it was told. */
-export const linesOf = ({ providers }: Pick<BuiltGeneration, "providers">): ListSource[] =>
+export const linesOf = (
+  { providers }: Pick<BuiltGeneration, "providers">,
+  known?: KnownLists,
+): ListSource[] =>
   [...providers.values()].flatMap((provider) =>
     provider.provider.models
       ? provider.credentials.map(({ name }, i) => {
           const remembering = revalidating();
           const models = async (signal: AbortSignal) => {
             const line = lineTo(provider, i, signal);
-            return provider.provider.models!({ ...line, fetch: remembering(line.fetch) });
+            try {
+              return await provider.provider.models!({ ...line, fetch: remembering(line.fetch) });
+            } catch (error) {
+              if (known) await listOfOthers(known, { provider: provider.name, credential: name });
+              throw error;
+            }
           };
           return { provider: provider.name, credential: name, models };
         })

@@ -15,6 +15,7 @@ import { toHandler } from "../http/adapter.ts";
 import { createApp, stray, type Refused } from "../http/app.ts";
 import { build, type BuiltGeneration } from "./build.ts";
 import { retaining, unkeepable } from "../services/retention.ts";
+import { answered } from "../services/nodes.ts";
 import type { Services } from "../services/services.ts";
 import type { Refusal } from "../http/door.ts";
 import { type BoundPlace, placeOf } from "../http/places.ts";
@@ -131,6 +132,16 @@ export class GenerationSlot {
     return sum;
   }
 
+  /** By another gateway on the store: what any process of this one knows. */
+  #answer(question: Buffer): Promise<Buffer | undefined> {
+    const { between, peers } = this.#services;
+    return answered(
+      between,
+      question,
+      async (id, of) => (await peers.asked(id, of)) ?? peers.ask(id, of, true),
+    );
+  }
+
   /** By the listener, before a route was looked for. */
   #cut(listener: TurnedAway["listener"], { code, status }: Refusal, who: RefusedClient): void {
     const { id, address, method } = who;
@@ -167,6 +178,7 @@ export class GenerationSlot {
       ready: () => this.#ready(),
       refused: (refusal) => this.#turnedAway("clients", refusal),
       files: this.#services.files,
+      asked: (question) => this.#answer(question),
     });
     return {
       built,

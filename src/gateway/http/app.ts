@@ -11,6 +11,7 @@ import { NO_PROVIDER } from "../../walk/candidates/privacy.ts";
 import { plain } from "../../walk/stations/refuse.ts";
 import { walk } from "../../walk/walk.ts";
 import type { Files } from "../services/files.ts";
+import { ASKED_AT, MOST_ASKED } from "../services/nodes.ts";
 
 /** What h3 takes for "answered already". */
 const HANDLED = Symbol.for("h3.handled");
@@ -22,6 +23,8 @@ export interface AppOptions {
   ready: () => { ready: boolean; state: string };
   /** Pictures that a client asked for by address. */
   files?: Pick<Files, "serve">;
+  /** What another gateway on the store asks; undefined: it is none. */
+  asked?: (question: Buffer) => Promise<Buffer | undefined>;
   /** Hears of each request that no route took. */
   refused?: Refused;
   /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
@@ -32,11 +35,12 @@ export interface AppOptions {
 export type Refused = (refusal: Omit<TurnedAway, "at" | "listener">) => void;
 
 export function createApp(of: AppOptions): H3 {
-  const { gen, frontends, ready, files, admin = false } = of;
+  const { gen, frontends, ready, files, asked, admin = false } = of;
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
   health(app, ready, admin);
   if (files) keptFiles(app, files, of.refused);
+  if (asked) askedByOthers(app, asked, of.refused);
   for (const frontend of frontends)
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
@@ -129,6 +133,49 @@ function keptFiles(app: H3, files: Pick<Files, "serve">, refused: Refused | unde
       }
       return HANDLED;
     });
+}
+
+/** By gateways on the same store. To any other client there is nothing here. */
+function askedByOthers(
+  app: H3,
+  asked: NonNullable<AppOptions["asked"]>,
+  refused: Refused | undefined,
+): void {
+  app.on("POST", ASKED_AT, async (event) => {
+    const { req, res } = nodeOf(event);
+    const question = await read(req, MOST_ASKED);
+    const answer = question && (await asked(question).catch(() => undefined));
+    if (answer) {
+      res.writeHead(200, {
+        "content-type": "application/octet-stream",
+        "content-length": answer.length,
+      });
+      res.end(answer);
+    } else refuse(res, undefined, NOTHING_THERE, refused);
+    return HANDLED;
+  });
+}
+
+const NOTHING_THERE: Fault = {
+  kind: "not_found",
+  code: "unknown_path",
+  message: `There is nothing at POST ${ASKED_AT}.`,
+};
+
+/** Undefined: it is longer, or was not sent whole. */
+async function read(req: IncomingMessage, most: number): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of req as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      if (bytes > most) return undefined;
+      parts.push(part);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(parts);
 }
 
 function nodeOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {

@@ -1,13 +1,13 @@
 // Image files that a client asked for by address: kept in the state folder for a while, found again by a signed path
 // that cannot be guessed and that says itself when it ends. Everything a file's life needs is in its name, so a restart
 // loses nothing and several processes may share the folder. May import: lib, model.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import { signingKey } from "./signing-key.ts";
+import { same, signingKey } from "./signing-key.ts";
 
 export interface FileLimits {
   ttlMs: number;
@@ -53,8 +53,8 @@ export interface FileCounts {
 export interface Files {
   /** The longest life is a week; without one, the configured. `who`: the id of the key that asked for it. */
   keep(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<KeptFile>;
-  /** `name` is what follows /files/. Refuses what was never given out and what has ended. */
-  serve(name: string, query: URLSearchParams): Promise<ServedFile>;
+  /** `name` is what follows /files/. Refuses what was never given out and what has ended. `near`: no other gateway is asked for it. */
+  serve(name: string, query: URLSearchParams, near?: boolean): Promise<ServedFile>;
   /** Removes what has ended, and what a crash left half written. Says how many. */
   sweep(): Promise<number>;
   counts(): FileCounts;
@@ -79,9 +79,15 @@ const ASKED = /^([\w-]{32})\.([a-z]{3,4})$/;
 /** No write takes this long: an older half-written file was left by a crash. */
 const ABANDONED_MS = 10 * 60_000;
 
+interface FilesOf {
+  now?: () => number;
+  /** Another gateway on the store may keep it; the address has been found good. */
+  elsewhere?: (name: string, query: string) => Promise<Buffer | undefined>;
+}
+
 export async function openFiles(
   dir: string,
-  options: Partial<FileLimits> & { now?: () => number } = {},
+  options: Partial<FileLimits> & FilesOf = {},
 ): Promise<Files> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const files = new FileShelf(dir, await signingKey(dir), options);
@@ -94,6 +100,7 @@ class FileShelf implements Files {
   readonly #key: Buffer;
   #limits: FileLimits;
   readonly #now: () => number;
+  readonly #elsewhere: FilesOf["elsewhere"];
   readonly #counts: FileCounts = { files: 0, bytes: 0, kept: 0, served: 0, refused: 0, swept: 0 };
   /** Bytes on their way to disk: they have their room already, so that many at once cannot overfill the folder. */
   #writing = 0;
@@ -107,8 +114,9 @@ class FileShelf implements Files {
   constructor(
     dir: string,
     key: Buffer,
-    { now = wallClock, ...limits }: Partial<FileLimits> & { now?: () => number },
+    { now = wallClock, elsewhere, ...limits }: Partial<FileLimits> & FilesOf,
   ) {
+    this.#elsewhere = elsewhere;
     this.#dir = dir;
     this.#key = key;
     this.#limits = { ...LIMITS, ...limits };
@@ -160,9 +168,9 @@ class FileShelf implements Files {
     };
   }
 
-  async serve(name: string, query: URLSearchParams): Promise<ServedFile> {
+  async serve(name: string, query: URLSearchParams, near = false): Promise<ServedFile> {
     try {
-      const served = await this.#find(name, query.get("e") ?? "", query.get("s") ?? "");
+      const served = await this.#find(name, query, near);
       this.#counts.served++;
       return served;
     } catch (error) {
@@ -203,7 +211,8 @@ class FileShelf implements Files {
     }
   }
 
-  async #find(name: string, e: string, s: string): Promise<ServedFile> {
+  async #find(name: string, query: URLSearchParams, near: boolean): Promise<ServedFile> {
+    const [e, s] = [query.get("e") ?? "", query.get("s") ?? ""];
     const [, id, ext] = ASKED.exec(name) ?? [];
     const type = TYPES.find(([known]) => known === ext)?.[1];
     const seconds = /^\d{1,12}$/.test(e) ? Number(e) : 0;
@@ -211,8 +220,11 @@ class FileShelf implements Files {
     const leftMs = seconds * 1000 - this.#now();
     if (leftMs <= 0) return ended();
     const body = await readFile(join(this.#dir, `${seconds}.${id}.${ext}`)).catch(
-      (error: NodeJS.ErrnoException) =>
-        error.code === "ENOENT" ? unknown() : Promise.reject(error),
+      async (error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error;
+        const there = near ? undefined : await this.#elsewhere?.(name, `e=${e}&s=${s}`);
+        return there ?? unknown();
+      },
     );
     return {
       status: 200,
@@ -284,8 +296,3 @@ const ended = (): never =>
   fail("not_found", "This address has expired: image files are temporary.", {
     code: "file_expired",
   });
-
-function same(a: string, b: string): boolean {
-  const [x, y] = [Buffer.from(a), Buffer.from(b)];
-  return x.length === y.length && timingSafeEqual(x, y);
-}

@@ -1,11 +1,11 @@
 // The gateways that share a store, as an operator wants to see them: which live, what each runs, whose clock or knowledge is off. A store
 // of one process is a fleet of one.
-import { hostname } from "node:os";
+import { hostname, networkInterfaces } from "node:os";
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { InstanceFacts, InstanceState } from "../../plugin/instance.ts";
 import type { FleetReading } from "../../plugin/readings.ts";
 import type { Store } from "../../plugin/store.ts";
-import { instancesOf } from "./store.ts";
+import { instancesOf } from "./instances.ts";
 
 export interface FleetNode extends InstanceState {
   /** The one that was asked. */
@@ -27,7 +27,10 @@ const LAG_MS = 1_500;
 /** Of a generation that answers: its number, and the hash of its config. */
 interface Answering {
   readonly built: { readonly gen: { readonly number: number } };
-  readonly config: { readonly hash: string };
+  readonly config: {
+    readonly hash: string;
+    readonly listen: readonly { readonly host: string }[];
+  };
 }
 
 /** What the store and other gateways know of this one. Until it answers clients (no `url`) there is little to say. */
@@ -35,7 +38,25 @@ export function factsOf(version: string, url: string, live: Answering | undefine
   const facts = { version, host: hostname(), pid: process.pid };
   return url === "" || !live
     ? facts
-    : { ...facts, url, generation: live.built.gen.number, config: live.config.hash };
+    : {
+        ...facts,
+        url,
+        ...reached(url, live.config.listen[0]?.host),
+        generation: live.built.gen.number,
+        config: live.config.hash,
+      };
+}
+
+/** At any address of this machine: by one that others see. A unix socket is seen by none. */
+function reached(url: string, host: string | undefined): Pick<InstanceFacts, "address"> {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) return {};
+  const at = new URL(url);
+  if (host === "0.0.0.0" || host === "::") {
+    const all = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
+    const seen = all.find(({ internal, family }) => !internal && family === "IPv4");
+    if (seen) at.hostname = seen.address;
+  }
+  return { address: at.origin };
 }
 
 /** A store that does not answer in time is told of in a remark, and this gateway is all that is known. */

@@ -3,6 +3,7 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digest, equal, parse } from "../../lib/key.ts";
+import { faultOf } from "../../model/error.ts";
 import { unavailable, within } from "./queued-command.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
@@ -61,7 +62,10 @@ export function createKeys(
 
   async function ask(hash: string): Promise<KeyRecord | undefined> {
     if (away()) throw unavailable();
-    const record = await within(patienceMs, store.key(hash));
+    const record = await within(patienceMs, store.key(hash)).catch((error: unknown) => {
+      // What the store stands on is no client's matter.
+      throw faultOf(error)?.kind === "unavailable" ? unavailable() : error;
+    });
     // An admin token is no key: with it there is nothing to ask a model for.
     return record && record.admin === undefined && equal(record.digest, hash) ? record : undefined;
   }

@@ -26,6 +26,7 @@ import {
   halves,
   hint,
   impossible,
+  refusal,
   tooLate,
   unavailable,
   type QueuedCommand,
@@ -235,7 +236,7 @@ class BatchingLedger implements LedgerQueue {
     if (error === undefined) {
       if (!recovering) this.#health.good();
     } else if (!impossible(error)) this.#rejected(batch, error);
-    else if (batch.length === 1) batch[0]!.reject(error);
+    else if (batch.length === 1) batch[0]!.reject(refusal(error));
     else await this.#halved(batch);
   }
 
@@ -249,7 +250,7 @@ class BatchingLedger implements LedgerQueue {
       const error = await this.#attempt(half);
       if (error === undefined) continue;
       if (!impossible(error)) return this.#rejected([half, ...waiting.toReversed()].flat(), error);
-      if (half.length === 1) half[0]!.reject(error);
+      if (half.length === 1) half[0]!.reject(refusal(error));
       else waiting.push(...halves(half));
     }
   }

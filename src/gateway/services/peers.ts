@@ -8,7 +8,8 @@ export interface Peers {
   answers(scope: Scope, id: string, answer: Answer): void;
   /** What another process wants to know. */
   asked(id: string, question: unknown): unknown;
-  ask(id: string, question: unknown): Promise<unknown>;
+  /** `near`: of this gateway's processes alone, and of no other gateway on its store. */
+  ask(id: string, question: unknown, near?: boolean): Promise<unknown>;
 }
 
 export function createPeers(ask: Peers["ask"] = async () => undefined): Peers {

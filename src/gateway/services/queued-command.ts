@@ -39,12 +39,19 @@ export const tooLate = (attempt: string, at: number): StoreCommand => ({
 export const isNew = ({ do: kind }: StoreCommand): boolean =>
   kind === "reserve" || kind === "alive";
 
-export const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
+/** One command of the batch stands in the way of the others. */
+export const impossible = (error: unknown): boolean =>
+  faultOf(error)?.kind === "invalid" || isNotNow(error);
+
+const isNotNow = (error: unknown): boolean => faultOf(error)?.code === "not_now";
 
 const LATER = { code: "ledger_unavailable", retryAfterMs: 1_000 } as const;
 
 export const unavailable = (): Error =>
   fault("unavailable", "The ledger cannot be written now; nothing is sent without it.", LATER);
+
+/** As its caller is told: a client is not told why the ledger takes nothing of it now. */
+export const refusal = (error: unknown): unknown => (isNotNow(error) ? unavailable() : error);
 
 /** What a store is asked while a client waits: it may take its time, and not for ever. */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {

@@ -27,6 +27,7 @@ import { KnownAccounts } from "./accounts.ts";
 import { createDesk, desked } from "./ledger-readings.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
+import { commonKey } from "./signing-key.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import type { LedgerQueue } from "./ledger.ts";
 import { createLedger } from "./ledger-queue.ts";
@@ -39,6 +40,8 @@ import { UnderWay } from "../requests/under-way.ts";
 import { remember, type Remembered } from "../requests/remembered.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
+import { OtherNodes } from "./nodes.ts";
+import { answeringLists } from "./others-lists.ts";
 import type { Peers } from "./peers.ts";
 
 const SWEEP_MS = 60_000;
@@ -81,6 +84,10 @@ export interface Services {
   readonly pictures: PictureFiles;
   readonly files: Files;
   readonly peers: Peers;
+  /** What gateways on one store know one another by. */
+  readonly between: Uint8Array;
+  /** What no process of this gateway knows, another one on its store may. */
+  readonly elsewhere: Peers["ask"];
   /** Requests that were turned away before a frontend had them. */
   readonly refusals: Refusals;
   /** Requests that are not over, of this process. */
@@ -159,6 +166,45 @@ function hearStore(services: { -readonly [K in keyof Services]: Services[K] }, w
   }
 }
 
+/** Gateways on one store sign with one key, so that each knows an address that another has given out, and finds the file there. */
+async function keepFiles(
+  { stateDir, files: limits }: Pick<GatewayConfig, "stateDir" | "files">,
+  services: { -readonly [K in keyof Services]: Services[K] },
+  scope: Scope,
+): Promise<void> {
+  const dir = join(stateDir, "files");
+  const { store, instance } = services;
+  services.between = await commonKey(dir, store);
+  const others = store.lease && new OtherNodes(store, instance ?? "", services.between);
+  services.elsewhere = async (id, question, near) => (near ? undefined : others?.ask(id, question));
+  const files = await openFiles(dir, {
+    ...limits,
+    elsewhere: async (name, query) => {
+      const found = await services.peers.ask(FILES, { name, query });
+      return typeof found === "string" ? Buffer.from(found, "base64") : undefined;
+    },
+  });
+  services.files = files;
+  services.peers.answers(scope, FILES, async ({ name, query }: FileAsked) =>
+    files.serve(name, new URLSearchParams(query), true).then(
+      ({ body }) => body.toString("base64"),
+      () => undefined,
+    ),
+  );
+  scope.every(
+    SWEEP_MS,
+    () => files.sweep(),
+    (error) => services.log.error({ err: error }, "old files could not be removed"),
+  );
+}
+
+/** A question of its own among those of plugins. */
+const FILES = "files";
+interface FileAsked {
+  readonly name: string;
+  readonly query: string;
+}
+
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openServices(config: GatewayConfig, of: ServicesOf): Promise<Services> {
   const { contextServices, mask, scope } = of;
@@ -194,14 +240,8 @@ export async function openServices(config: GatewayConfig, of: ServicesOf): Promi
     accounts: of.accounts ?? new KnownAccounts(),
     pools: scope.own(new Pools(config.proxy)),
     lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
-    files: await openFiles(join(config.stateDir, "files"), config.files),
   } as { -readonly [K in keyof Services]: Services[K] };
   scope.defer(() => services.lists.saved());
-  scope.every(
-    SWEEP_MS,
-    () => services.files.sweep(),
-    (error) => log.error({ err: error }, "old files could not be removed"),
-  );
   const abroad = scope.own(downloads());
   services.pictures = {
     keep: async (bytes, mime, who) => {
@@ -210,7 +250,9 @@ export async function openServices(config: GatewayConfig, of: ServicesOf): Promi
     },
     get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
+  answeringLists(services, scope);
   services.store = await of.store;
+  await keepFiles(config, services, scope);
   await services.accounts.read(services.store);
   hearStore(services, of.observing !== undefined);
   services.ledger = createLedger(services.writes, {

@@ -1,7 +1,8 @@
-import { randomBytes } from "node:crypto";
-import { link, open, readFile, rm } from "node:fs/promises";
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { link, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fail } from "../../model/error.ts";
+import type { Store } from "../../plugin/store.ts";
 
 /** A folder's own secret. The first process makes it, whole or not at all; all others, and all later ones, read it. */
 export async function signingKey(dir: string): Promise<Buffer> {
@@ -23,4 +24,38 @@ export async function signingKey(dir: string): Promise<Buffer> {
   if (key.length !== 32)
     fail("internal", `${path} is damaged. Remove it: addresses given out before it end with it.`);
   return key;
+}
+
+/**
+ * The one that the store has decided for all gateways on it, kept as the folder's own; where a store is one gateway's alone, the folder's. The
+ * first gateway's key becomes that of all.
+ */
+export async function commonKey(
+  dir: string,
+  { lease, shared }: Pick<Store, "lease" | "shared">,
+): Promise<Buffer> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const own = await signingKey(dir);
+  if (!lease || !shared) return own;
+  const common = Buffer.from(await shared("signing-key", async () => own));
+  if (!common.equals(own)) await replaceKey(dir, common);
+  return common;
+}
+
+async function replaceKey(dir: string, key: Buffer): Promise<void> {
+  const half = join(dir, `${randomBytes(9).toString("hex")}.tmp`);
+  const file = await open(half, "wx", 0o600);
+  try {
+    await file.writeFile(key);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(half, join(dir, "key"));
+}
+
+/** Two signatures, in a time that says nothing of them. */
+export function same(a: string, b: string): boolean {
+  const [x, y] = [Buffer.from(a), Buffer.from(b)];
+  return x.length === y.length && timingSafeEqual(x, y);
 }

@@ -5,11 +5,11 @@ import { needsOf } from "../../config/needs.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Scope } from "../../lib/scope.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, faultOf, sayable } from "../../model/error.ts";
 import { strangerMade } from "../../plugin/members.ts";
 import type { Logger } from "../../plugin/context.ts";
 import type { Commands } from "../../plugin/plugin.ts";
-import type { InstanceState, StoreNews, StoreOwner } from "../../plugin/instance.ts";
+import type { StoreNews, StoreOwner } from "../../plugin/instance.ts";
 import type { StoreSize } from "../../plugin/keeping.ts";
 import type { Store } from "../../plugin/store.ts";
 import { createContext } from "../generation/context.ts";
@@ -81,13 +81,18 @@ async function joined<T>(
   open: () => Promise<T>,
   log: Logger,
 ): Promise<T> {
+  let told = "";
   for (let pause = PAUSE_MS.first; ; pause = Math.min(PAUSE_MS.last, pause * 2))
     try {
       return await open();
     } catch (error) {
       const kind = faultOf(error)?.kind ?? "unavailable";
       if (!lease || kind !== "unavailable") throw error;
-      log.error({ err: error }, "the store cannot be opened yet; it is tried again");
+      // The same again is no news.
+      const what = faultOf(error)?.code ?? sayable(error);
+      if (what !== told)
+        log.error({ err: error }, "the store cannot be opened yet; it is tried again until it can");
+      told = what;
       await sleep(pause);
     }
 }
@@ -96,22 +101,29 @@ async function joined<T>(
 function behindFence(store: Store & Commands, open: () => Promise<void>): Store & Commands {
   if (!store.lease) return store;
   let opening: Promise<void> | undefined;
+  /** Asked once more by the one that was opened again. */
+  const fencing = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (faultOf(error)?.code !== "fenced") throw error;
+      await (opening ??= open().finally(() => (opening = undefined)));
+      return work();
+    }
+  };
+  const { audit } = store;
   return {
     lease: store.lease,
     commands: store.commands,
     open: (owner, hear) => store.open(owner, hear),
-    async apply(batch) {
-      try {
-        return await store.apply(batch);
-      } catch (error) {
-        if (faultOf(error)?.code !== "fenced") throw error;
-        await (opening ??= open().finally(() => (opening = undefined)));
-        return store.apply(batch);
-      }
-    },
+    apply: (batch) => fencing(() => store.apply(batch)),
     key: (digest) => store.key(digest),
     keys: (page) => store.keys(page),
-    audit: store.audit,
+    audit: audit && {
+      begin: (entry) => fencing(() => audit.begin(entry)),
+      end: (end) => fencing(() => audit.end(end)),
+      list: (page) => audit.list(page),
+    },
     accounts: store.accounts && ((page) => store.accounts!(page)),
     counted: store.counted && ((limits, at) => store.counted!(limits, at)),
     entries: (query, page, of) => store.entries(query, page, of),
@@ -132,6 +144,17 @@ function tell(log: Logger, news: StoreNews): void {
   const { type, ...fields } = news;
   if (type === "presumed")
     log.warn(fields, "calls that another instance left open were settled as estimated");
+  if (type === "alone")
+    log.error(
+      fields,
+      "the store cannot be reached; what is set aside of budgets is spent, and told later",
+    );
+  if (type === "together")
+    log.warn(fields, "the store is reached again, and knows all that happened meanwhile");
+  if (type === "retold")
+    log.warn(fields, "what an earlier process had left on this disk was told to the store");
+  if (type === "unkept")
+    log.error(fields, "what is told to the store is not kept on this disk any more");
   if (type === "away") log.error(fields, "the store cannot be reached; new calls are refused");
   if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
 }
@@ -142,22 +165,19 @@ const SIZE_MS = 1_000;
 export const sizeOf = async (store: Store): Promise<StoreSize | undefined> =>
   store.size && within(SIZE_MS, store.size()).catch(() => undefined);
 
-const INSTANCES_MS = 2_000;
-
-/** One that the store does not name in time is not waited for. */
-export const instancesOf = async (
-  store: Pick<Store, "instances">,
-): Promise<readonly InstanceState[] | undefined> =>
-  store.instances && within(INSTANCES_MS, store.instances()).catch(() => undefined);
-
 /** Resolves when the store has answered; rejects where it takes no rows, or is silent for so long. */
 export async function ledgerAnswers(
   {
     ledger,
     store,
-  }: { readonly ledger: { readonly healthy: boolean }; readonly store: Pick<Store, "entries"> },
+  }: {
+    readonly ledger: { readonly healthy: boolean };
+    readonly store: Pick<Store, "entries" | "lease">;
+  },
   withinMs: number,
 ): Promise<void> {
+  // What several gateways share lies elsewhere: to start this one again would mend nothing there.
+  if (store.lease) return;
   if (!ledger.healthy) fail("unavailable", "The ledger takes no rows.");
   const silent = sleep(withinMs, undefined, { ref: false }).then(() =>
     fail("unavailable", "The ledger does not answer."),

@@ -188,19 +188,16 @@ export class WorkerPool {
   #spawn(place: number): Member {
     const { services } = this.#of;
     const member = spawn(place, {
-      store: services.store,
-      reports: services.reports,
+      ...services,
       apply: this.#apply,
-      observing: services.observing,
-      claims: services.claims,
       ailing: () => this.#retireWorker(member),
       late: (asked, withinMs) =>
         services.log.error(
           { worker: place, asked, withinMs },
           "a worker does not answer; it is ended",
         ),
-      peers: (id, question) => this.peers(id, question, member),
-      readings: services.readings,
+      peers: async (id, of, near) =>
+        (await this.peers(id, of, member)) ?? services.elsewhere(id, of, near),
       others: () => [...this.#serving].some((each) => each !== member),
     });
     this.#all.add(member);

@@ -56,7 +56,7 @@ class WorkerProcess {
     this.#of = of;
     this.#link = createLink(channel, this.#commands());
     this.#observing = forwarding(() => this.#link);
-    this.#peers = createPeers((id, question) => this.#link.ask("peers", id, question));
+    this.#peers = createPeers((id, question, near) => this.#link.ask("peers", id, question, near));
     channel.once("disconnect", this.#over.resolve);
   }
 

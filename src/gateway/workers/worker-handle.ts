@@ -64,7 +64,7 @@ export function spawn(
     /** Requests with an Idempotency-Key, of all processes. */
     claims: Claims;
     /** It asks on behalf of a plugin what that plugin's others know. */
-    peers: (id: string, question: unknown) => Promise<unknown>;
+    peers: (id: string, question: unknown, near?: boolean) => Promise<unknown>;
     /** The same, for what all processes are like. */
     readings: () => Promise<unknown>;
     /** Whether another one takes connections. */

@@ -26,7 +26,7 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
 
 /** All that a ledger is in. */
 export const TABLES =
-  "fleet node meter open batch entry note base sums erased key account price audit shared chain summed day day_unit".split(
+  "fleet node meter open batch entry note base sums erased key account price audit shared chain summed day day_unit slice recall".split(
     " ",
   );
 

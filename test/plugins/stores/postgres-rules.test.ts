@@ -97,6 +97,25 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await store.close();
   });
 
+  it("what is verified is what counts, not a replica of it", async () => {
+    const made = await makePostgres(url);
+    const behind = await server.database();
+    const other = postgresStore(settings(behind));
+    await other.open({ instance: "other" });
+    const store = postgresStore({
+      ...settings(url),
+      reports: { ...settings(url).address, url: behind },
+    });
+    await store.open({ instance: "one" });
+    await store.apply([reserve("a", { claims: [budget] })]);
+    expect(await store.verify!()).toEqual([]);
+    await server.sql(url, "UPDATE tollgate.meter SET held = held + 1");
+    expect((await store.verify!()).map(({ message }) => message).join()).toMatch(/open calls/);
+    await other.close();
+    await store.close();
+    await made.end();
+  });
+
   it("two that start at once on an empty database make one schema", async () => {
     const own = await server.database();
     const stores = [1, 2, 3].map(() => postgresStore(settings(own)));

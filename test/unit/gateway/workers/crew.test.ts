@@ -75,7 +75,17 @@ async function made(size: number, first: WorkerConfig) {
   const broken = vi.fn<(error: Error) => void>();
   const listen = [{ host: "127.0.0.1", port: 0 }] as never;
   return new WorkerPool(
-    { size, program, services: house, listen, handed: [], drainMs: () => 100, broken, ended() {} },
+    {
+      size,
+      program,
+      services: house,
+      listen,
+      handed: [],
+      drainMs: () => 100,
+
+      broken,
+      ended() {},
+    },
     first,
   );
 }

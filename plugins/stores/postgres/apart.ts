@@ -1,0 +1,178 @@
+// While the database is away: a call goes on where this node has set something aside of each budget that it draws on, and at least of one. It is
+// written to the node's own disk before it is sent, and told to the database later. Nothing is overrun, because what is spent here was taken out
+// before. Rates and calls at once are this node's part of them.
+import { fault, type StoreCommand, type Verdict } from "tollgate/plugin";
+import { claimed, createBook, isCalendar } from "tollgate/store";
+import { kindOf } from "./calls.ts";
+import { BLANK } from "./replay.ts";
+import type { Apart, Slices } from "./slices.ts";
+import type { Tape } from "./tape.ts";
+
+type Batch = readonly StoreCommand[];
+type Reserve = Extract<StoreCommand, { do: "reserve" }>;
+type Claims = Reserve["claims"];
+
+/** Commands that wait for the database at most: beyond it nothing new is begun. */
+const MOST_OWED = 200_000;
+
+/** One command of the batch cannot be taken now, whatever the others are. */
+const notNow = (): Error =>
+  fault("unavailable", "The database is away, and nothing was set aside for this.", {
+    code: "not_now",
+    retryAfterMs: 1_000,
+  });
+
+export class Outage {
+  readonly #of: Apart;
+  readonly #slices: Slices;
+  readonly #tape: () => Tape | undefined;
+  #book = createBook(BLANK, () => "");
+  #since: number | undefined;
+  #owed: Batch[] = [];
+  #many = 0;
+  #deciding: Promise<void> | undefined;
+  /** Calls of a batch whose answer was lost, and that were refused then: the database may have them. */
+  readonly #doubtful = new Set<string>();
+
+  constructor(of: Apart, slices: Slices, tape: () => Tape | undefined) {
+    this.#of = of;
+    this.#slices = slices;
+    this.#tape = tape;
+  }
+
+  /** The database is away: all is decided here. */
+  get on(): boolean {
+    return this.#since !== undefined;
+  }
+
+  /** `sent`: the batch of which it is not known whether it has happened. */
+  begin(sent: Batch): void {
+    this.#since = performance.now();
+    this.#book = createBook(BLANK, () => "");
+    for (const c of sent) if (c.do === "reserve") this.#doubtful.add(c.attempt);
+  }
+
+  /** As the store's `apply`; resolves when it is on the disk. */
+  decide(batch: Batch, now: (at: number) => number): Promise<readonly Verdict[]> {
+    const deciding = this.#decide(batch, now);
+    const over = deciding.then(
+      () => {},
+      () => {},
+    );
+    this.#deciding = over;
+    void over.then(() => this.#deciding === over && (this.#deciding = undefined));
+    return deciding;
+  }
+
+  async #decide(batch: Batch, now: (at: number) => number): Promise<readonly Verdict[]> {
+    const facts: StoreCommand[] = [];
+    try {
+      const verdicts = batch.map((c) => this.#decided(c, now, facts));
+      if (facts.length > 0) await this.#tape()!.owe(facts);
+      this.#book.done();
+      for (const c of facts) this.#doubtful.delete("attempt" in c ? c.attempt : "");
+      if (facts.length > 0) this.#owed.push(facts);
+      this.#many += facts.length;
+      return verdicts;
+    } catch (error) {
+      this.#book.undo();
+      throw error;
+    }
+  }
+
+  /** A batch is being decided: what comes of it is to be told, too. */
+  get deciding(): Promise<void> | undefined {
+    return this.#deciding;
+  }
+
+  /** What is to be told next. */
+  get first(): Batch | undefined {
+    const [first] = this.#owed;
+    if (first || this.#doubtful.size === 0) return first;
+    const at = Date.now();
+    return [...this.#doubtful].map((attempt) => abandoned(attempt, at));
+  }
+
+  /** It is told. */
+  told(): void {
+    if (this.#owed.shift() === undefined) this.#doubtful.clear();
+  }
+
+  /** Nothing is left to tell. Says how many commands were told. */
+  async end(): Promise<number> {
+    this.#since = undefined;
+    this.#slices.spent();
+    const many = this.#many;
+    this.#many = 0;
+    await this.#tape()!.paid();
+    return many;
+  }
+
+  #decided(c: StoreCommand, now: (at: number) => number, facts: StoreCommand[]): Verdict {
+    switch (c.do) {
+      case "reserve":
+        return this.#begun(c, now(c.at), facts);
+      case "settle":
+        if (this.#book.open.get(c.attempt)) this.#book.apply({ ...c, at: now(c.at) });
+        facts.push(c);
+        return OK;
+      case "price":
+        facts.push(c);
+        return OK;
+      case "progress":
+      case "alive":
+        return OK;
+      default:
+        throw notNow();
+    }
+  }
+
+  #begun(c: Reserve & { at: number }, at: number, facts: StoreCommand[]): Verdict {
+    if (this.#book.open.get(c.attempt)) return OK;
+    const over = performance.now() - this.#since! > this.#of.forMs || this.#many > MOST_OWED;
+    const parts = over ? undefined : this.#partsOf(c.claims, at);
+    if (!parts) throw notNow();
+    const verdict = this.#book.apply({ do: "reserve", at, attempt: c.attempt, claims: parts });
+    if (verdict.ok) {
+      facts.push(c);
+      return OK;
+    }
+    // Of the budget there may be more: this node has no more of it.
+    if (isCalendar(verdict.denied.per)) throw notNow();
+    return verdict;
+  }
+
+  /** Its claims on what this node has of each limit. Undefined: of one of them nothing. */
+  #partsOf(claims: Claims, at: number): Claims | undefined {
+    const live = BigInt(this.#slices.live);
+    let budgets = 0;
+    const parts: Claims[number][] = [];
+    for (const { scope, unit, per, take, most, meter } of claimed(claims, at, NONE)) {
+      let max = most > 0n && most < live ? 1n : most / live;
+      if (isCalendar(kindOf(meter.id).per)) {
+        const part = this.#slices.part(meter.id);
+        const here = this.#book.meters.get(meter.id);
+        // A call that takes nothing is never refused by a limit, and has to be where there is nothing more.
+        if (part === undefined || (here && here.level + here.held >= part)) return undefined;
+        max = part;
+        budgets++;
+      }
+      parts.push({ scope, unit, per, take, max });
+    }
+    return budgets > 0 ? parts : undefined;
+  }
+}
+
+const OK: Verdict = { ok: true };
+const NONE: ReadonlyMap<string, never> = new Map<string, never>();
+
+/** Nothing was sent for it. */
+const abandoned = (attempt: string, at: number): StoreCommand => ({
+  do: "settle",
+  at,
+  attempt,
+  state: "void",
+  usage: {},
+  costNano: 0n,
+  outcome: "abandoned",
+});

@@ -1,0 +1,28 @@
+// The database is back: what this node has done alone is told, while new calls are still decided here, until there is none that the database does
+// not know.
+import type { InstanceFacts } from "tollgate/plugin";
+import type { Outage } from "./apart.ts";
+import type { Ask } from "./line.ts";
+import { tellAgain } from "./ring.ts";
+import type { ThisNode } from "./this-node.ts";
+
+/** Says how many commands were told. */
+export async function reunited(
+  ask: Ask,
+  node: ThisNode,
+  outage: Outage,
+  about: InstanceFacts | undefined,
+): Promise<number> {
+  await node.catchUp(ask);
+  // It was taken for dead meanwhile: it goes on under another number.
+  if (node.lost || !(await node.lives(ask))) await node.join(ask, node.writing().instance, about);
+  for (;;) {
+    const batch = outage.first;
+    if (batch) {
+      await tellAgain(batch, (facts) => node.again(ask, facts));
+      outage.told();
+    } else if (outage.deciding) await outage.deciding;
+    // Nothing may come in between: what is decided after this goes to the database.
+    else return outage.end();
+  }
+}

@@ -1,0 +1,83 @@
+// Before there is anything to serve with: a gateway whose store is not there yet has its port open all the same, and says that it is not ready. A
+// balancer passes it by, an orchestrator sees a process that lives, and a client is told to come again.
+import type { RequestListener } from "node:http";
+import type { ListenConfig } from "../../config/lines.ts";
+import type { Listening } from "./listener.ts";
+
+/** A store that opens sooner than this needs none. */
+const PATIENCE_MS = 1_000;
+
+export interface WaitingDoor {
+  /** The port is free for the one that serves. */
+  close(): Promise<void>;
+}
+
+/** Opens after a moment, and does not while `ready` is sooner. A port that cannot be had is the next one's to tell of. */
+export function waitingDoor(places: readonly ListenConfig[], ready: Promise<unknown>): WaitingDoor {
+  const opened = opening(places, ready).catch(() => undefined);
+  return {
+    async close() {
+      const listening = await opened;
+      await listening?.close(0);
+    },
+  };
+}
+
+async function opening(
+  all: readonly ListenConfig[],
+  ready: Promise<unknown>,
+): Promise<Listening | undefined> {
+  // Any free port would be another one than the one that serves.
+  const fixed = all.filter(({ port, socket }) => port !== 0 || socket !== undefined);
+  if (fixed.length === 0 || (await soon(ready))) return undefined;
+  // A start that needs none does not load it before its own work.
+  const [{ listen }, { placeOf }] = await Promise.all([
+    import("./listener.ts"),
+    import("./places.ts"),
+  ]);
+  const [first, ...also] = await Promise.all(fixed.map((each) => placeOf(each)));
+  return listen({ ...first!, also, handler: notReady });
+}
+
+/** Whether it is there, or has failed, within the moment. */
+async function soon(ready: Promise<unknown>): Promise<boolean> {
+  const over = ready.then(
+    () => true,
+    () => true,
+  );
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), PATIENCE_MS);
+  try {
+    return await Promise.race([over, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const LIVES = ["/healthz", "/health"];
+
+const notReady: RequestListener = (req, res) => {
+  const path = (req.url ?? "/").split("?", 1)[0]!;
+  const lives = LIVES.includes(path);
+  const body = lives
+    ? { status: "ok" }
+    : path === "/readyz"
+      ? { status: "starting" }
+      : {
+          type: "error",
+          error: {
+            type: "server_error",
+            code: "starting",
+            message: "The gateway waits for its store.",
+            param: null,
+          },
+        };
+  const text = JSON.stringify(body);
+  res.writeHead(lives ? 200 : 503, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+    ...(!lives && { "retry-after": "1" }),
+    connection: "close",
+  });
+  res.end(req.method === "HEAD" ? undefined : text);
+};

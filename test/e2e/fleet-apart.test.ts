@@ -1,0 +1,203 @@
+// What gateways on one PostgreSQL do for their clients while the database is away, and for one another while it is there.
+import { createServer, type AddressInfo } from "node:net";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { JsonObject } from "tollgate/plugin";
+import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { hasPostgres, postgresStore, startPostgres, type Postgres } from "../kit/postgres.ts";
+import { quiet, until } from "../kit/waits.ts";
+
+const yaml = (url: string) => `
+frontends: [chat-completions, responses, images]
+middleware: [auth, { use: limits, with: { hold: hard } }, usage]
+providers:
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } }, model: { price: { input: 3, output: 15 } } } }
+`;
+
+const CHAT = json({
+  id: "c",
+  object: "chat.completion",
+  created: 1,
+  model: "model",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+});
+const EACH = 40_000_000;
+
+describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
+  let postgres: Postgres;
+  let up: TestUpstream;
+  let fleet: Nodes;
+  let url: string;
+
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    up = await upstream({
+      "POST /v1/chat/completions": () => CHAT,
+      "POST /v1/images/generations": () => ({
+        ...json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
+        bill: { images: 1 },
+      }),
+      "GET /v1/models": json({ object: "list", data: [] }),
+    });
+    url = await postgres.database();
+    const more = { lease_ms: "3000", away: "journal", away_share: "0.2" };
+    fleet = await startFleet({ url, nodes: 2, yaml: yaml(up.url), with: more });
+  });
+  afterAll(async () => {
+    await fleet?.[Symbol.asyncDispose]();
+    await up?.close();
+    await postgres?.[Symbol.asyncDispose]();
+  });
+
+  const post = async (i: number, path: string, key: string, body: JsonObject) => {
+    const answer = await fetch(`${fleet.nodes[i]!.daemon!.url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+    const text = await answer.text();
+    return { status: answer.status, text };
+  };
+  const draw = async (i: number, key: string, response_format = "b64_json") =>
+    post(i, "/v1/images/generations", key, { model: "up/draw", prompt: "a gate", response_format });
+  const command = (i: number, name: string, input: JsonObject = {}) =>
+    fleet.nodes[i]!.daemon!.ask(name, input);
+
+  it("an image that one of them keeps is found at the other, by the address that was given out, and at no other address", async () => {
+    const { text } = await draw(0, fleet.key, "url");
+    const { url } = (JSON.parse(text) as { data: { url: string }[] }).data[0]!;
+    const other = new URL(url);
+    other.host = new URL(fleet.nodes[1]!.daemon!.url).host;
+    await until(async () => {
+      const { nodes } = (await command(1, "fleet")) as unknown as {
+        nodes: { about?: { address?: string } }[];
+      };
+      return nodes.filter(({ about }) => about?.address).length === 2;
+    });
+    await until(async () => (await fetch(other)).status === 200);
+    const found = await fetch(other);
+    expect(found.headers.get("content-type")).toBe("image/png");
+    expect(Buffer.from(await found.arrayBuffer()).toString("base64")).toBe("iVBORw0KGgo=");
+    other.searchParams.set("s", "A".repeat(43));
+    expect((await fetch(other)).status).toBe(404);
+    // What is not sealed is answered as any unknown path.
+    const stranger = await fetch(new URL("/.tollgate/ask", other), { method: "POST", body: "{}" });
+    expect(stranger.status).toBe(404);
+  });
+
+  it("an item of an answer that one of them gave is found at the other, by the same key alone", async () => {
+    const said = await post(0, "/v1/responses", fleet.key, { model: "up/model", input: "Hi" });
+    const { output } = JSON.parse(said.text) as { output: { id: string }[] };
+    const input = [
+      { type: "item_reference", id: output[0]!.id },
+      { role: "user", content: "And now?" },
+    ];
+    const again = (key: string) => post(1, "/v1/responses", key, { model: "up/model", input });
+    expect((await again(fleet.key)).status).toBe(200);
+    expect(up.requests.at(-1)!.body.toString()).toContain("Hi.");
+    const { secret } = (await command(0, "keys.create", { name: "other" })) as { secret: string };
+    await until(async () => (await draw(1, secret)).status === 200);
+    expect((await again(secret)).status).toBe(400);
+  });
+
+  it("keys with slices go on, within them, and are told later; keys without are refused at once", async () => {
+    const worth = 40;
+    const limits = [{ unit: "nano_usd", max: worth * EACH, per: "total" }];
+    const { secret: key } = (await command(0, "keys.create", { name: "rich", limits })) as {
+      secret: string;
+    };
+    const sliced = async () =>
+      Number(await postgres.sql(url, "SELECT count(*) FROM tollgate.slice"));
+    let served = 0;
+    await until(async () => {
+      for (const i of [0, 1]) if ((await draw(i, key)).status === 200) served++;
+      return served > 4 && (await sliced()) === 2;
+    });
+    await postgres.kill();
+    const away = { ok: 0, refused: 0 };
+    for (let n = 0; n < 30; n++) {
+      const { status } = await draw(n % 2, key);
+      if (status === 200) away.ok++;
+      else if (status === 503) away.refused++;
+      else throw new Error(`answered ${status}`);
+    }
+    expect(away.ok).toBeGreaterThan(0);
+    expect(away.refused).toBeGreaterThan(0);
+    expect(up.bill.length).toBeLessThanOrEqual(worth + 1);
+    const sent = up.requests.length;
+    const times: number[] = [];
+    for (let n = 0; n < 30; n++) {
+      // By the clock: it is what an operator is promised.
+      const began = performance.now();
+      const { status, text } = await draw(n % 2, fleet.key);
+      expect([status, text]).toEqual([503, expect.stringContaining("ledger_unavailable")]);
+      times.push(performance.now() - began);
+    }
+    times.sort((a, b) => a - b);
+    // Ten are promised of a machine that does nothing else.
+    expect(times[15]).toBeLessThan(100);
+    expect(up.requests.length).toBe(sent);
+    await postgres.start();
+    await Promise.all(
+      fleet.nodes.map(({ daemon }) => daemon!.line(/reached again, and knows all/)),
+    );
+    await until(async () => (await draw(0, fleet.key)).status === 200);
+    // Then it is worth no more than it was.
+    for (let n = 0; n < 3 * worth; n++)
+      if ((await draw(n % 2, key)).status === 200) served++;
+      else if ((await sliced()) === 0) break;
+      else await quiet(200);
+    expect(served + away.ok).toBe(worth);
+    const { items } = (await command(0, "ledger.entries", { key: "rich", limit: 1000 })) as {
+      items: { kind: string }[];
+    };
+    expect(items.filter(({ kind }) => kind === "settle")).toHaveLength(worth);
+    expect(await command(1, "ledger.verify")).toMatchObject({ problems: [] });
+  });
+
+  it("a gateway that starts while its database is away says so in one line and at /readyz, and serves when it is there", async () => {
+    const url = await postgres.database();
+    await postgres.kill();
+    const port = await freePort();
+    const dir = await mkdtemp(join(tmpdir(), "tollgate-late-"));
+    const starting = startGateway({
+      yaml: `store: ${postgresStore(url)}\n${yaml(up.url)}`,
+      dir,
+      args: ["--port", `${port}`],
+    });
+    const at = `http://127.0.0.1:${port}`;
+    const status = (path: string) =>
+      fetch(`${at}${path}`).then(
+        (answer) => answer.status,
+        () => 0,
+      );
+    await until(async () => (await status("/readyz")) === 503);
+    expect(await status("/healthz")).toBe(200);
+    const refused = await fetch(`${at}/v1/chat/completions`, { method: "POST", body: "{}" });
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"]);
+    // Long enough for it to have said so again and again.
+    await quiet(5_000);
+    await postgres.start();
+    const gateway = await starting;
+    await until(async () => (await status("/readyz")) === 200);
+    const said = gateway.log.filter(({ level }) => level === "error");
+    expect(said.map(({ msg }) => msg)).toEqual([
+      expect.stringMatching(/cannot be opened yet; it is tried again until it can/),
+    ]);
+    await gateway[Symbol.asyncDispose]();
+    await rm(dir, { recursive: true, force: true });
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

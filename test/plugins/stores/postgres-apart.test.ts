@@ -1,0 +1,245 @@
+// A gateway whose database is away and that goes on within what it has set aside: never over, told once, and refused where nothing was set aside.
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { faultOf } from "../../../src/model/error.ts";
+import type { StoreNews } from "../../../src/plugin/instance.ts";
+import type { StoreCommand } from "../../../src/plugin/store.ts";
+import { reserve, settle } from "../../../src/testing/store.ts";
+import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { tcpProxy, type TcpProxy } from "../../kit/tcp-proxy.ts";
+import { until } from "../../kit/waits.ts";
+import { askAt, makePostgres, settings } from "./made-postgres.ts";
+
+const budget = {
+  scope: "key:alice",
+  unit: "nano_usd",
+  max: 100_000n,
+  per: "total",
+  take: 1_000n,
+} as const;
+const rate = { scope: "key:alice", unit: "requests", max: 6, per: "hour", take: 1n } as const;
+/** A tenth of what is left: 100 calls are 10 apart. */
+const away = { forMs: 60_000, share: 0.1 };
+
+const take = (attempt: string, claims: readonly object[] = [budget]): StoreCommand =>
+  reserve(attempt, { at: Date.now(), claims: claims as never });
+const pay = (attempt: string, costNano = 900n): StoreCommand =>
+  settle(attempt, { at: Date.now(), costNano });
+const codeOf = (work: Promise<unknown>): Promise<string | undefined> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => faultOf(error)?.code ?? String(error),
+  );
+
+describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () => {
+  let server: Postgres;
+  let url: string;
+  let road: TcpProxy;
+  let folder: string;
+  let made: Awaited<ReturnType<typeof makePostgres>>;
+  let news: StoreNews[];
+  const open: PostgresStore[] = [];
+  beforeAll(async () => {
+    server = await startPostgres();
+    url = await server.database();
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    road = await tcpProxy(server);
+    folder = await mkdtemp(join(tmpdir(), "tollgate-apart-"));
+    news = [];
+    made = await makePostgres(url, { clock: "database" });
+    await made.store.open({ instance: "other" });
+  });
+  afterEach(async () => {
+    for (const store of open.splice(0)) await store.close(false);
+    await made.end();
+    await road[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** By the road, with a folder of its own. */
+  async function node(instance: string): Promise<PostgresStore> {
+    const address = settings(road.through(url)).address;
+    const store = postgresStore(
+      settings(url, {
+        address,
+        owner: address,
+        reports: address,
+        clock: "database",
+        away,
+        folder: () => folder,
+      }),
+    );
+    open.push(store);
+    await store.open({ instance }, (one) => void news.push(one));
+    return store;
+  }
+  const slices = async (): Promise<[string, bigint][]> => {
+    await using by = askAt(url);
+    const rows = await by.ask("SELECT node, amount FROM tollgate.slice ORDER BY node");
+    return rows.map(({ node, amount }) => [node!, BigInt(amount!)]);
+  };
+  const held = async () => {
+    const { take: _, ...limit } = budget;
+    const [count] = await made.store.counted!([limit], Date.now());
+    return [count!.used, count!.held] as const;
+  };
+  /** It has called with that budget, and set a part of it aside. */
+  async function sliced(store: PostgresStore): Promise<void> {
+    await store.apply([take("first")]);
+    await store.apply([pay("first")]);
+    await until(async () => (await slices()).length === 1);
+    // It has heard so, too.
+    await store.apply([{ do: "alive", at: Date.now() }]);
+  }
+
+  it("goes on within its slice, is told once, and gives back what is left", async () => {
+    const store = await node("one");
+    await sliced(store);
+    const [, part] = (await slices())[0]!;
+    expect(part).toBeGreaterThan(9_800n);
+    expect(await held()).toEqual([900n, part]);
+    await store.apply([take("under-way")]);
+    road.cut();
+    // By the clock: it does not wait for what is away.
+    const began = performance.now();
+    expect((await store.apply([take("a0")]))[0]!.ok).toBe(true);
+    expect(news.map(({ type }) => type)).toContain("alone");
+    // By the clock: it does not wait for what is away.
+    expect(performance.now() - began).toBeLessThan(3_000);
+    for (let i = 1; i < 9; i++) expect((await store.apply([take(`a${i}`)]))[0]!.ok).toBe(true);
+    // Ten thousand were not quite set aside.
+    expect(await codeOf(store.apply([take("over")]))).toBe("not_now");
+    expect((await store.apply([take("a0")]))[0]!.ok).toBe(true);
+    // Whose end gives room for another.
+    await store.apply([pay("a0", 0n), pay("under-way", 800n)]);
+    expect((await store.apply([take("again")]))[0]!.ok).toBe(true);
+    road.mend();
+    await until(() => news.some(({ type }) => type === "together"));
+    await store.apply([...Array.from({ length: 8 }, (_, i) => pay(`a${i + 1}`)), pay("again")]);
+    await until(async () => (await held())[1] <= 9_999n && (await slices()).length <= 1);
+    expect((await held())[0]).toBe(900n + 800n + 9n * 900n);
+    const { items } = await store.entries({}, { limit: 100 });
+    const attempts = items.map(({ kind, attempt }) => `${kind} ${attempt}`);
+    expect(new Set(attempts).size).toBe(attempts.length);
+    expect(attempts.filter((each) => each.startsWith("settle"))).toHaveLength(12);
+    expect(await store.verify!()).toEqual([]);
+    await store.close();
+    open.pop();
+    expect(await slices()).toEqual([]);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("what has no slice is refused at once: another budget, no budget, a part of it that is not set aside, commands", async () => {
+    const store = await node("one");
+    await sliced(store);
+    await store.apply([
+      { do: "key", at: Date.now(), key: { id: "k", digest: "d", created: Date.now() } },
+    ]);
+    // What it has heard of itself takes nothing away that is asked for after it.
+    await until(() => news.some(({ type }) => type === "keys"));
+    await store.key("d");
+    road.cut();
+    await store.apply([take("begins")]);
+    // By the clock: ten milliseconds each are promised.
+    const began = performance.now();
+    for (const claims of [
+      [{ ...budget, scope: "key:bob" }],
+      [],
+      [budget, { ...budget, scope: "team" }],
+    ])
+      expect(await codeOf(store.apply([take("b", claims)]))).toBe("not_now");
+    const key = { id: "l", digest: "e", created: Date.now() };
+    const change: StoreCommand = { do: "key", at: key.created, key };
+    // By the clock: ten milliseconds each are promised.
+    expect(await codeOf(store.apply([change]))).toBe("not_now");
+    expect(performance.now() - began).toBeLessThan(400);
+    expect((await store.key("d"))?.id).toBe("k");
+    expect(await codeOf(store.key("unknown"))).toBe("store_unreachable");
+    // A rate is this gateway's part of it: two live, so three of six.
+    const verdicts = [];
+    for (let i = 0; i < 4; i++)
+      verdicts.push((await store.apply([take(`r${i}`, [budget, rate])]))[0]!.ok);
+    expect(verdicts).toEqual([true, true, true, false]);
+    road.mend();
+    await until(() => news.some(({ type }) => type === "together"));
+    expect((await made.store.entries({ attempt: "b" })).items).toEqual([]);
+  });
+
+  it("a gateway that ends meanwhile has left it on its disk, and the next one tells it", async () => {
+    const store = await node("one");
+    await sliced(store);
+    const [, part] = (await slices())[0]!;
+    road.cut();
+    await store.apply([take("a")]);
+    await store.apply([take("b"), pay("a", 700n)]);
+    await store.close(false);
+    open.pop();
+    // No other gives back what it may have spent, however long it is dead.
+    await made.bury("one");
+    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    expect(await held()).toEqual([900n, part]);
+    road.mend();
+    const next = await node("two");
+    expect(news).toContainEqual({ type: "retold", instance: "one", commands: 3 });
+    await next.apply([{ do: "alive", at: Date.now() }]);
+    const { items } = await next.entries({ attempt: "b" });
+    expect(items.map(({ kind, outcome, instance }) => [kind, outcome, instance])).toEqual(
+      [
+        ["reserve", "", "one"],
+        ["settle", "presumed", "two"],
+      ].map(([kind, outcome, who]) => [kind, expect.stringMatching(outcome!), who]),
+    );
+    expect(await held()).toEqual([900n + 700n + 1_000n, 0n]);
+    expect((await next.entries({ attempt: "a" })).items).toHaveLength(2);
+    expect(await next.verify!()).toEqual([]);
+  });
+
+  it("a disk that is lost: the slice stays spent until an operator forgives it", async () => {
+    const store = await node("one");
+    await sliced(store);
+    const [, part] = (await slices())[0]!;
+    await store.close(false);
+    open.pop();
+    await rm(folder, { recursive: true });
+    const forgive = (gateway: string) =>
+      (made.store as PostgresStore).commands!["forgive"]!.run({ gateway });
+    expect(await codeOf(forgive("one"))).toBe("lives");
+    await made.bury("one");
+    expect((await held())[1]).toBe(part);
+    expect(await forgive("one")).toEqual({ slices: 1 });
+    expect((await held())[1]).toBe(0n);
+    expect(await made.store.verify!()).toEqual([]);
+  });
+
+  it("a budget that nears its end is one number: slices are called back, and exactly all of it is spent", async () => {
+    const one = await node("one");
+    await sliced(one);
+    const address = settings(url).address;
+    const folders = await mkdtemp(join(tmpdir(), "tollgate-apart-"));
+    const two = postgresStore(
+      settings(url, { address, clock: "database", away, folder: () => folders }),
+    );
+    open.push(two);
+    await two.open({ instance: "two" });
+    let fit = 1;
+    // Where others have set something aside a client is told to come again.
+    await until(async () => {
+      const [verdict] = await two.apply([take(`t${fit}`)]);
+      if (verdict!.ok) {
+        await two.apply([pay(`t${fit}`, 1_000n)]);
+        fit++;
+        return false;
+      }
+      return (await slices()).length === 0 && (await held())[0] >= 99_900n;
+    });
+    // 900 and ninety-nine times 1,000.
+    expect(await held()).toEqual([99_900n, 0n]);
+    expect(fit).toBe(100);
+    await rm(folders, { recursive: true, force: true });
+  });
+});

@@ -1,0 +1,57 @@
+// A gateway that was taken for dead while it lived: whatever it writes next, the store is opened again first, and the same is told once more.
+import { expect, it } from "vitest";
+import { Scope, Shared } from "../../../src/lib/scope.ts";
+import { fault } from "../../../src/model/error.ts";
+import type { AuditEntry } from "../../../src/plugin/audit.ts";
+import type { Store } from "../../../src/plugin/store.ts";
+import { createPeers } from "../../../src/gateway/services/peers.ts";
+import { openStore } from "../../../src/gateway/services/store.ts";
+
+/** Fenced once, until it is opened again. */
+function fencing() {
+  const told: string[] = [];
+  let live = true;
+  const work = async (what: string): Promise<void> => {
+    if (!live) throw fault("conflict", "This instance was taken for dead.", { code: "fenced" });
+    told.push(what);
+  };
+  const store: Partial<Store> = {
+    lease: { ms: 3_000, beatMs: 1_000 },
+    async open() {
+      live = true;
+      told.push("open");
+      return { epoch: 1, presumed: 0 };
+    },
+    async apply() {
+      await work("apply");
+      return [];
+    },
+    audit: {
+      begin: ({ id }) => work(`begin ${id}`),
+      end: ({ id }) => work(`end ${id}`),
+      list: async () => ({ items: [] }),
+    },
+  };
+  return { store, told, bury: () => void (live = false) };
+}
+
+it.each(["apply", "begin", "end"] as const)(
+  "%s is told again by one that was opened again",
+  async (what) => {
+    const { store, told, bury } = fencing();
+    const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
+    const definition = { setup: () => store, options: { type: "object", properties: {} } };
+    const opened = await openStore(
+      { store: { use: "./s.ts", definition, options: {} }, file: "gateway.yaml" } as never,
+      { log, env: {}, stateDir: "/nowhere", shared: new Shared(), peers: createPeers() } as never,
+      new Scope(),
+      { version: "1", instance: "one" },
+    );
+    bury();
+    const entry = { id: "a", at: 1 } as AuditEntry;
+    if (what === "apply") await opened.apply([]);
+    if (what === "begin") await opened.audit!.begin(entry);
+    if (what === "end") await opened.audit!.end({ id: "a", at: 1 } as never);
+    expect(told).toEqual(["open", "open", what === "apply" ? what : `${what} a`]);
+  },
+);

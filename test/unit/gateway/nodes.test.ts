@@ -1,0 +1,80 @@
+// What gateways say to one another is read by none but those with the same secret.
+import fc from "fast-check";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import {
+  answered,
+  ASKED_AT,
+  OtherNodes,
+  sealed,
+  unsealed,
+} from "../../../src/gateway/services/nodes.ts";
+import type { InstanceState } from "../../../src/plugin/instance.ts";
+
+const secret = Buffer.alloc(32, 7);
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+it("any value comes back; nothing that was changed, and nothing with another secret", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.nat(), fc.integer({ min: 1, max: 255 }), (value, at, flip) => {
+      const bytes = sealed(secret, value);
+      expect(unsealed(secret, bytes)).toEqual({ value: JSON.parse(JSON.stringify(value)) });
+      expect(unsealed(Buffer.alloc(32, 8), bytes)).toBeUndefined();
+      const changed = Buffer.from(bytes);
+      changed[at % changed.length]! ^= flip;
+      expect(unsealed(secret, changed)).toBeUndefined();
+      expect(unsealed(secret, bytes.subarray(0, at % bytes.length))).toBeUndefined();
+    }),
+  );
+});
+
+/** A gateway that knows this. */
+async function node(known: Readonly<Record<string, unknown>>, own = secret): Promise<string> {
+  const server = createServer(async (req, res) => {
+    expect(req.url).toBe(ASKED_AT);
+    const parts: Buffer[] = [];
+    for await (const part of req) parts.push(part as Buffer);
+    const answer = await answered(
+      own,
+      Buffer.concat(parts),
+      (id, of) => known[`${id} ${String(of)}`],
+    );
+    res.writeHead(answer ? 200 : 404).end(answer);
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+it("the first that knows answers; one that is gone, knows nothing or has another secret does not", async () => {
+  const urls = [
+    await node({}),
+    await node({ "items a": { text: "A" } }),
+    await node({ "items b": "not ours" }, Buffer.alloc(32, 8)),
+    "http://127.0.0.1:1",
+  ];
+  const instances = async (): Promise<InstanceState[]> => [
+    ...urls.map((address, i): InstanceState => ({
+      instance: `n${i}`,
+      state: "live",
+      heard: 0,
+      about: { version: "1", host: "h", pid: 1, address },
+    })),
+    // This one itself, and one without an address.
+    {
+      instance: "me",
+      state: "live",
+      heard: 0,
+      about: { version: "1", host: "h", pid: 1, address: "http://127.0.0.1:2" },
+    },
+    { instance: "early", state: "live", heard: 0 },
+  ];
+  const others = new OtherNodes({ instances }, "me", secret);
+  expect(await others.ask("items", "a")).toEqual({ text: "A" });
+  expect(await others.ask("items", "b")).toBeUndefined();
+  expect(await new OtherNodes({}, "me", secret).ask("items", "a")).toBeUndefined();
+});
