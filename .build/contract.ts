@@ -26,6 +26,7 @@ export const MODULES: readonly ContractModule[] = [
   { name: "tollgate/store", index: "src/store/index.ts" },
   { name: "tollgate/testing", index: "src/testing/index.ts" },
   { name: "tollgate/testing/vitest", index: "src/testing/vitest.ts" },
+  { name: "tollgate/protocols/codec", index: "src/protocols/codec/index.ts" },
   { name: "tollgate/protocols/compatible", index: "src/protocols/compatible/index.ts" },
 ];
 
