@@ -13,12 +13,23 @@ const DEPLOYED = [":model", ":provider/:model", ":provider/:vendor/:model"];
 export const deployed = (path: string) =>
   DEPLOYED.map((model) => `/openai/deployments/${model}${path}`);
 
-/** The same protocol where the model stands in the path: its body need not name one. */
+/** The same protocol where the model stands in the path: its body need not name one, and may name none. */
 export function unnamed(protocol: Protocol): Protocol {
   const server = protocol.server!;
-  const { required = [], ...schema } = server.schema as { required?: readonly string[] };
+  const {
+    required = [],
+    properties,
+    ...schema
+  } = server.schema as {
+    required?: readonly string[];
+    properties?: object;
+  };
   const rest = required.filter((field) => field !== "model");
-  return { ...protocol, server: { ...server, schema: { ...schema, required: rest } } };
+  const named = { ...properties, model: { type: ["string", "null"] } } as const;
+  return {
+    ...protocol,
+    server: { ...server, schema: { ...schema, properties: named, required: rest } },
+  };
 }
 
 /** The model of such a path: it takes the place of the one in the body. */

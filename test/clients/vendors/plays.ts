@@ -10,7 +10,7 @@ import { installed, type Package } from "../install.ts";
 // These packages are not there when types are checked.
 type Any = any; // oxlint-disable-line typescript/no-explicit-any
 
-const COHERE: Package = { name: "cohere-ai", version: "8.1.0", main: "dist/cjs/index.js" };
+const COHERE: Package = { name: "cohere-ai", version: "8.1.0", main: "index.js" };
 const VOYAGE: Package = { name: "voyageai", version: "0.4.0", main: "dist/cjs/index.js" };
 const LANGCHAIN: Package = { name: "@langchain/cohere", version: "1.0.5", main: "dist/index.js" };
 

@@ -331,6 +331,7 @@ describe("Azure's clients", () => {
   it.each([
     ["/openai/deployments/up-chat/model/chat/completions?api-version=2025-04-01", chat],
     ["/openai/deployments/up-chat/model/chat/completions?api-version=1", { ...chat, model: "x" }],
+    ["/openai/deployments/up-chat/model/chat/completions", { ...chat, model: "" }],
     ["/openai/v1/chat/completions", { ...chat, model: "up-chat/model" }],
     ["/openai/v1/responses", { input: "Hi", model: "up-chat/model" }],
     ["/openai/responses?api-version=preview", { input: "Hi", model: "up-chat/model" }],
