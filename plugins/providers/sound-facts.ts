@@ -1,23 +1,21 @@
 import type { ModelInfo } from "tollgate/plugin";
 
-/** A model that speaks. `price`: a million characters, or a million tokens of text and of sound, as its maker publishes it. */
+/** A model that speaks. `price`: a million tokens of text and of sound, as its maker publishes it; absent: it is not known. */
 export const speaks = (
   model: string,
-  price: { characters: string } | { input: string; audio_out: string },
-  retires?: string,
+  { price, retires }: { price?: { input: string; audio_out: string }; retires?: string },
 ): ModelInfo => ({
   model,
   kind: "speech",
   ...(retires !== undefined && { retires }),
-  price: {
-    lines:
-      "characters" in price
-        ? [{ unit: "characters", usd: price.characters, per: 1_000_000 }]
-        : [
-            { unit: "input", usd: price.input, per: 1_000_000 },
-            { unit: "audio_out", usd: price.audio_out, per: 1_000_000 },
-          ],
-  },
+  ...(price && {
+    price: {
+      lines: [
+        { unit: "input", usd: price.input, per: 1_000_000 },
+        { unit: "audio_out", usd: price.audio_out, per: 1_000_000 },
+      ],
+    },
+  }),
 });
 
 /** A model that writes down what it hears. `usd`: a second, as its maker publishes it. */

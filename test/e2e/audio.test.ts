@@ -79,7 +79,7 @@ providers:
   openai:
     use: openai
     with: { api_key: k, base_url: "${up}/openai/v1" }
-    models: { gpt-4o-transcribe: { ${TOKENS} }, gpt-4o-transcribe-diarize: { ${TOKENS} } }
+    models: { gpt-4o-transcribe: { ${TOKENS} }, gpt-4o-transcribe-diarize: { ${TOKENS} }, tts-1: { price: { characters: "0.000015" } } }
   groq:
     use: groq
     with: { api_key: k, base_url: "${up}/groq/openai/v1" }
