@@ -14,7 +14,7 @@ export const clouds: readonly Backend[] = [
     errors: "openai",
     stability: "beta",
     base: "https://api.groq.com/openai/v1",
-    facts: { asOf: "2026-11-22", models: [hears("whisper-large-v3", "0.0000308")] },
+    facts: { asOf: "2026-11-22", models: [hears("whisper-large-v3", "30.8")] },
     speaks: {
       "chat-completions": {
         ...plain,

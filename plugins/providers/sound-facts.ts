@@ -18,9 +18,9 @@ export const speaks = (
   }),
 });
 
-/** A model that writes down what it hears. `usd`: a second, as its maker publishes it. */
+/** A model that writes down what it hears. `usd`: a million seconds, for what one costs has more places than money is read with. */
 export const hears = (model: string, usd?: string): ModelInfo => ({
   model,
   kind: "transcript",
-  ...(usd !== undefined && { price: { lines: [{ unit: "seconds", usd, per: 1 }] } }),
+  ...(usd !== undefined && { price: { lines: [{ unit: "seconds", usd, per: 1_000_000 }] } }),
 });

@@ -40,6 +40,13 @@ const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
   },
   responses: { path: "/v1/responses", body: { input: "Hi" } },
   images: { path: "/v1/images/generations", body: { prompt: "A fjord" } },
+  "xai-edits": {
+    path: "/v1/images/edits",
+    body: {
+      prompt: "A fjord in winter",
+      images: [{ image_url: "data:image/png;base64,iVBORw0KGgo=" }],
+    },
+  },
   embeddings: EMBEDDED,
   "cohere-embed": EMBEDDED,
   "ollama-embed": EMBEDDED,
