@@ -3,6 +3,7 @@
 import { problem, type ProblemText } from "../config/problems.ts";
 import { readPluginLock, type LockedPlugin } from "../config/plugin-lock.ts";
 import type { PluginTrust } from "../config/plugin-trust.ts";
+import { sayable } from "../model/error.ts";
 import { treeOf, type PackageTree } from "./tree.ts";
 
 export type Acceptance =
@@ -22,9 +23,7 @@ export function acceptance(name: string, root: string, trust: PluginTrust): Acce
       return { remark: problem.pluginNotLocked(name, "note") };
     tree = treeOf(root);
   } catch (error) {
-    return {
-      refused: problem.lockUnreadable(error instanceof Error ? error.message : String(error)),
-    };
+    return { refused: problem.lockUnreadable(sayable(error)) };
   }
   const accepted = lock?.get(name);
   const wrong = !accepted

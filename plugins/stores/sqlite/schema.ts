@@ -142,14 +142,18 @@ function headOf(file: string): { readonly version: number; readonly bytes: numbe
   }
   try {
     const head = Buffer.alloc(HEAD_BYTES);
-    const whole = readSync(fd, head, 0, HEAD_BYTES, 0) === HEAD_BYTES;
-    return { version: whole ? head.readUInt32BE(VERSION_AT) : 0, bytes: fstatSync(fd).size };
+    readSync(fd, head, 0, HEAD_BYTES, 0);
+    // What is no database at all is refused where it is opened.
+    const version =
+      head.toString("latin1", 0, MAGIC.length) === MAGIC ? head.readUInt32BE(VERSION_AT) : 0;
+    return { version, bytes: fstatSync(fd).size };
   } finally {
     closeSync(fd);
   }
 }
 
-/** Of SQLite's file format: where `user_version` stands in the head. */
+/** Of SQLite's file format: its first bytes, and where `user_version` stands in the head. */
+const MAGIC = "SQLite format 3\0";
 const VERSION_AT = 60;
 const HEAD_BYTES = 100;
 

@@ -18,7 +18,7 @@ const native = defineProvider({
     models: [
       {
         model: "ear",
-        kind: "transcript",
+        kind: "dictation",
         price: { lines: [{ unit: "seconds", usd: "1", per: 1 }] },
       },
     ],
@@ -26,7 +26,7 @@ const native = defineProvider({
   setup: () => ({
     endpoints: [
       {
-        kind: "transcript",
+        kind: "dictation",
         base: up.url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
         async *run(request, call) {
