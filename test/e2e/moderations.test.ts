@@ -47,7 +47,7 @@ providers:
   openai:
     use: openai
     with: { api_key: k, base_url: "${up}/openai/v1" }
-    models: { omni-moderation-latest: { price: free } }
+    models: { omni-moderation-latest: { kind: moderation, price: free } }
   mistral:
     use: mistral
     with: { api_key: k, base_url: "${up}/mistral/v1" }
