@@ -162,7 +162,9 @@ describe("every request", () => {
     if (path === "completions") return expect(answer.choices[0].text).toMatch(/\w/);
     if (path === "moderations") return expect(answer.results[0]).toHaveProperty("flagged");
     if (path === "rerank") return expect(answer.results[0].index).toBe(1);
-    const picture = await fetch(answer.data[0].url);
+    const [{ url, b64_json: bytes }] = answer.data;
+    if (bytes) return expect(Buffer.from(bytes, "base64").toString("latin1", 1, 4)).toBe("PNG");
+    const picture = await fetch(url);
     return expect(picture.headers.get("content-type")).toBe("image/png");
   });
 
@@ -184,6 +186,13 @@ describe("every request", () => {
 });
 
 const OURS = /^npx tollgate(?= )/;
+
+/** What asks npm for a package that is not published yet, or a provider that an author has: the rigs `template` and `author` bring these. */
+const AUTHORS = [
+  "npx tollgate new provider acme\n",
+  "npx tollgate record acme/",
+  "npx tollgate plugin add tollgate-provider-acme",
+];
 
 /** Those that docs/money.md speaks of. */
 const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
@@ -208,7 +217,7 @@ describe("every command of ours", () => {
 
   it.each(
     of("sh")
-      .filter((b) => OURS.test(b.text))
+      .filter(({ text }) => OURS.test(text) && !AUTHORS.some((line) => text.startsWith(line)))
       .map((b) => [named(b), b] as const),
   )("%s runs, line by line, beside a gateway", async (_name, block) => {
     const text = block.text

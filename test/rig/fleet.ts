@@ -4,7 +4,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { startFleet, type Fleet, type FleetNode } from "../kit/fleet.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
-import { biller, DRAINED, DRAWN, EMBEDDED, PICTURE, PRICED, wished } from "./biller.ts";
+import {
+  biller,
+  DRAINED,
+  DRAWN,
+  EMBEDDED,
+  PICTURE,
+  PRICED,
+  SPOKEN,
+  WRITTEN,
+  wished,
+} from "./biller.ts";
 import { judgedFleet, type Tight } from "./fleet-judge.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -17,7 +27,7 @@ const WORTH = 40;
 
 /** Every protocol, each provider at a price. `drain`: how it ends. */
 export const fleetYaml = (url: string, drain = "announce: 0s, for: 5s"): string => `
-frontends: [chat-completions, messages, responses, images, embeddings]
+frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
 attempts: { target: 1 }
 middleware: [auth, { use: limits, with: { hold: hard } }, { use: usage, with: { label_headers: [x-rig] } }]
 drain: { ${drain} }
@@ -28,6 +38,8 @@ providers:
   responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
   vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
+  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
+  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
   pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../../kit/daemon.ts";
-import { DRAINED, DRAWN, EMBEDDED, PRICED, type Biller } from "../biller.ts";
+import { DRAINED, DRAWN, EMBEDDED, PRICED, SPOKEN, WRITTEN, type Biller } from "../biller.ts";
 import { judged } from "../crash-judge.ts";
 import { TARGETS, type Heard } from "../traffic.ts";
 import { DEADLY, HELD, HOOKS } from "./ways.ts";
@@ -22,7 +22,7 @@ const FORGOTTEN_MS = 120_000;
 
 const yaml = (url: string, workers: number, plant: Plant) => `
 workers: ${workers}
-frontends: [chat-completions, messages, responses, images, embeddings]
+frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
 attempts: { target: 1 }
 store: ${STORES[plant]}
 middleware:
@@ -38,6 +38,8 @@ providers:
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
   pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
   vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
+  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
+  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
 ${[...Object.keys(HELD), ...Object.keys(DEADLY)].map((how) => `  ${how}: { use: ./broken-provider.ts, timeouts: { total: 1s }, with: { how: ${how} } }`).join("\n")}
 models:
 ${HOOKS.map((how) => `  hook-${how}: [chat/model]`).join("\n")}
@@ -121,7 +123,7 @@ export const pidsOf = ({ pid, workers = [] }: Processes): string =>
 /** What is wrong with the ledger, when all that was under way is over. */
 export async function ledgerOf(at: Daemon, up: Biller, heard: readonly Heard[]): Promise<string[]> {
   const rows = await entries(at);
-  const well: ReadonlySet<string> = new Set([...TARGETS, "pictures", "vectors"]);
+  const well: ReadonlySet<string> = new Set([...TARGETS, "pictures", "vectors", "voices", "ears"]);
   const of = (which: boolean) => rows.filter(({ target }) => well.has(target.provider) === which);
   const open = (kind: Entry["kind"]) =>
     of(false)

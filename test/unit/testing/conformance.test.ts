@@ -564,7 +564,7 @@ describe("an import", () => {
   });
   const importing = async (code: string) => {
     const module = join(folder, `${Math.random()}.mjs`);
-    writeFileSync(module, `${code}\nexport default { name: "x" };`);
+    writeFileSync(module, `${code}\nexport default { name: "x", setup: () => ({}) };`);
     return (await broken(plugin, { module })).join();
   };
 
