@@ -326,6 +326,13 @@ const phone: Journey = {
 /** Of a page that has been there once, as on every morning but the first. */
 const PAINT_MS = process.argv.includes("--alone") ? 300 : 300 * BESIDE_OTHERS;
 
+/** It is written down a moment after it. The page's own policy lets nothing wait for it by code that is text, so the page says it. */
+const PAINTED = `new Promise((seen) =>
+  new PerformanceObserver((list) => {
+    const [paint] = list.getEntriesByName("first-contentful-paint");
+    if (paint) seen(paint.startTime);
+  }).observe({ type: "paint", buffered: true }))`;
+
 const paints: Journey = {
   name: `the first paint, in the median of nine, within ${PAINT_MS} ms`,
   run: (stage, browser) =>
@@ -334,13 +341,7 @@ const paints: Journey = {
       for (let i = 0; i < 9; i++) {
         await page.reload();
         await page.getByRole("heading", { name: "Overview" }).waitFor();
-        // It is written down a moment after it.
-        await page.waitForFunction("performance.getEntriesByName('first-contentful-paint')[0]");
-        times.push(
-          await page.evaluate<number>(
-            "performance.getEntriesByName('first-contentful-paint')[0].startTime",
-          ),
-        );
+        times.push(await page.evaluate<number>(PAINTED));
       }
       const median = times.toSorted((a, b) => a - b)[4]!;
       assert.ok(median <= PAINT_MS, `${times.map(Math.round).join(", ")} ms`);
