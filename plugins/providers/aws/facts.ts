@@ -1,6 +1,6 @@
-// Models that must be listed to be asked, by the names that AWS documents: those that embed (docs.aws.amazon.com/bedrock/latest/userguide,
-// model-ids and model-parameters-embed) and those that rank (the same, rerank-supported). What they cost is not said here: no source
-// of AWS's own was read for it.
+// Models that must be listed to be asked. Those that rank are named by AWS's page on rerank (docs.aws.amazon.com/bedrock/latest/userguide,
+// rerank-supported); of those that embed, AWS's pages were read for Cohere's third version only: the names of the others are as
+// public code has them. What they cost is not said here: no source of AWS's own was read for it.
 import type { Facts } from "tollgate/plugin";
 
 export const facts: Facts = {
