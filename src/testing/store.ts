@@ -6,6 +6,7 @@ import { auditLaws } from "./store/audit.ts";
 import { entryLaws } from "./store/entries.ts";
 import { keepingLaws } from "./store/keeping.ts";
 import { limitLaws } from "./store/limits.ts";
+import { movingLaws } from "./store/moving.ts";
 import { recordLaws } from "./store/records.ts";
 import { fleetChanges } from "./store/fleet-changes.ts";
 import { fleetEnds } from "./store/fleet-ends.ts";
@@ -32,6 +33,7 @@ export function storeConformance(make: () => Promise<StoreUnderTest>): readonly 
     auditLaws,
     severalLaws,
     keepingLaws,
+    movingLaws,
   ].flat();
   return laws.map(([name, run]) => ({
     name,

@@ -220,11 +220,11 @@ export async function psql(url: string, text: string): Promise<string> {
   return stdout.trim();
 }
 
-/** At the server of this address; the new one's address. */
-export async function newDatabase(server: string): Promise<string> {
+/** At the server of this address, empty or as a `template` is; the new one's address. */
+export async function newDatabase(server: string, template = "template1"): Promise<string> {
   const url = new URL(server);
   url.pathname = `/t${randomBytes(6).toString("hex")}`;
-  await psql(server, `CREATE DATABASE ${url.pathname.slice(1)}`);
+  await psql(server, `CREATE DATABASE ${url.pathname.slice(1)} TEMPLATE ${template}`);
   return url.href;
 }
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { json, upstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
+import { gateAsked } from "./fleet-gate.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
@@ -134,6 +135,7 @@ export async function fleetBudget(of: {
       wrong.push(`${said}: not exactly ${of.worth}`);
   }
   wrong.push(...(await deadlocksIn((text) => postgres.sql(url, text))));
+  wrong.push(...(await gateAsked(url)));
   return { wrong, counts: { rounds: of.rounds, nodes: of.nodes, ...sum }, seed: of.seed };
 }
 

@@ -214,6 +214,10 @@ export const MEASURED: Costs = { statement: 150, meter: 8, shipped: 10.9, batch:
 
 const thousands = (value: number) => Math.round(value).toLocaleString("en-US");
 
+/** Of the table. */
+export const line = (name: string, { statements, meters, waits, cores }: Reckoned): string =>
+  `| ${name} | ${thousands(statements)} | ${thousands(meters)} | ${Math.round(waits * 100)} % | ${cores.toFixed(1)} |`;
+
 export const rig: Rig = {
   options: { ...MEASURED, seed: 1 },
   async run({ statement, meter, shipped, batch, seed }, say) {
@@ -226,10 +230,7 @@ export const rig: Rig = {
     const table = fleetModel(costs, Number(seed));
     say("| fleet | statements/s | meter writes/s | calls that wait | cores of the database |");
     say("|---|---|---|---|---|");
-    for (const [name, of] of table)
-      say(
-        `| ${name} | ${thousands(of.statements)} | ${thousands(of.meters)} | ${Math.round(of.waits * 100)} % | ${of.cores.toFixed(1)} |`,
-      );
+    for (const [name, of] of table) say(line(name, of));
     return { wrong: broken(table), counts: { fleets: table.size }, seed: Number(seed) };
   },
 };

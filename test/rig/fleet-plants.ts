@@ -1,16 +1,49 @@
-// Defects for the fleet's rig to find, each planted in the function that decides in the database: what a line of it is there for.
+// Defects for the fleet's rig to find, each planted in a function that decides in the database: what a line of it is there for.
 
 interface Plant {
-  /** Of the gate, as the database prints it. */
+  /** The function. */
+  readonly in: "apply" | "unslice_dead";
+  /** Of it, as the database prints it. */
   readonly line: RegExp;
   readonly instead: string;
 }
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
   // What open calls hold is not held.
-  "no-hold": { line: /m\.held - x\.unhold \+ x\.take/g, instead: "m.held - x.unhold" },
+  "no-hold": {
+    in: "apply",
+    line: /m\.held - x\.unhold \+ x\.take/g,
+    instead: "m.held - x.unhold",
+  },
   // What was used is forgotten when its call ends.
-  "no-count": { line: /THEN m\.level \+ x\.used ELSE/g, instead: "THEN m.level ELSE" },
+  "no-count": { in: "apply", line: /THEN m\.level \+ x\.used ELSE/g, instead: "THEN m.level ELSE" },
+  // What was seen without locks is believed.
+  "no-guard": { in: "apply", line: /RAISE EXCEPTION 'full'[^;]*;/, instead: "NULL;" },
+  // Nodes lock the same rows in another order each.
+  crossed: {
+    in: "apply",
+    line: /ORDER BY id FOR NO KEY UPDATE/g,
+    instead:
+      "ORDER BY CASE WHEN p_node % 2 = 0 THEN id END, CASE WHEN p_node % 2 = 1 THEN id END DESC FOR NO KEY UPDATE",
+  },
+  // Or as they lie.
+  unsorted: {
+    in: "apply",
+    line: /ORDER BY id FOR NO KEY UPDATE/g,
+    instead: "FOR NO KEY UPDATE",
+  },
+  // A call that is over is ended once more, and one that is another node's.
+  "no-once": { in: "apply", line: /RAISE EXCEPTION 'not open'[^;]*;/, instead: "NULL;" },
+  // A node that was taken for dead goes on.
+  "no-fence": { in: "apply", line: / AND state = 'live'/g, instead: "" },
+  // Batches come in any order.
+  "no-turn": { in: "apply", line: / AND n = p_n - 1/g, instead: "" },
+  // What a dead node has set aside for when it is apart is given back, though it may have been spent.
+  "slice-given-back": {
+    in: "unslice_dead",
+    line: /NOT i\.apart AND | AND NOT i\.apart/g,
+    instead: "",
+  },
 };
 
 export async function planted(name: string, sql: (text: string) => Promise<string>): Promise<void> {
@@ -18,11 +51,11 @@ export async function planted(name: string, sql: (text: string) => Promise<strin
   const plant = PLANTS[name];
   if (!plant)
     throw new Error(`No such plant: ${name}. There are ${Object.keys(PLANTS).join(", ")}.`);
-  const gate = await sql(
-    "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE 'apply\\_%' ORDER BY proname DESC LIMIT 1",
+  const sound = await sql(
+    `SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname LIKE '${plant.in}\\__' ORDER BY proname DESC LIMIT 1`,
   );
-  const changed = gate.replace(plant.line, plant.instead);
-  if (changed === gate) throw new Error(`The gate has no line for ${name}.`);
+  const changed = sound.replaceAll(new RegExp(plant.line.source, "g"), plant.instead);
+  if (changed === sound) throw new Error(`The database has no line for ${name}.`);
   await sql(changed);
 }
 

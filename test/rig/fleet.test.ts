@@ -1,6 +1,8 @@
-import { describe, expect, it } from "vitest";
-import { hasPostgres } from "../kit/postgres.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
+import { fleetAway } from "./fleet-away.ts";
 import { fleetBudget } from "./fleet-budget.ts";
+import { fleetGate } from "./fleet-gate.ts";
 import { fleetRig } from "./fleet.ts";
 import { PLANTS } from "./fleet-plants.ts";
 import { fleetRoll } from "./fleet-roll.ts";
@@ -41,7 +43,30 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(verdict.counts).toMatchObject({ failed: 0, replaced: 4, versions: 2 });
   });
 
-  it.each(Object.keys(PLANTS))("the rig finds: %s", async (plant) => {
+  it("while the database is away: refused at once, nothing sent, served again", async () => {
+    const { wrong, counts } = await fleetAway({ requests: 40, nodes: 2 });
+    expect(wrong).toEqual([]);
+    // By the clock: ten milliseconds are promised of a machine that does nothing else.
+    expect(counts["p50-ms"]).toBeLessThan(100);
+  });
+
+  describe("the gate, asked by hand", () => {
+    let postgres: Postgres;
+    beforeAll(async () => {
+      postgres = await startPostgres({ settings: ["deadlock_timeout=50ms"] });
+    });
+    afterAll(() => postgres?.[Symbol.asyncDispose]());
+
+    it("lets one have the last room, locks in one order, ends a call once, hears no dead node, keeps slices", async () => {
+      expect(await fleetGate(postgres)).toEqual([]);
+    });
+
+    it.each(Object.keys(PLANTS))("is found out: %s", async (plant) => {
+      expect(await fleetGate(postgres, plant)).not.toEqual([]);
+    });
+  });
+
+  it.each(["no-hold", "no-count"])("many calls at once find: %s", async (plant) => {
     const { wrong } = await fleetBudget({
       rounds: 1,
       requests: 120,

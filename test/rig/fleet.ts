@@ -4,17 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { startFleet, type Fleet, type FleetNode } from "../kit/fleet.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
-import {
-  biller,
-  DRAINED,
-  DRAWN,
-  EMBEDDED,
-  PICTURE,
-  PRICED,
-  SPOKEN,
-  WRITTEN,
-  wished,
-} from "./biller.ts";
+import { biller, billing, FRONTENDS, PICTURE, wished } from "./biller.ts";
+import { gateAsked } from "./fleet-gate.ts";
 import { judgedFleet, type Tight } from "./fleet-judge.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -27,20 +18,11 @@ const WORTH = 40;
 
 /** Every protocol, each provider at a price. `drain`: how it ends. */
 export const fleetYaml = (url: string, drain = "announce: 0s, for: 5s"): string => `
-frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
+frontends: ${FRONTENDS}
 attempts: { target: 1 }
 middleware: [auth, { use: limits, with: { hold: hard } }, { use: usage, with: { label_headers: [x-rig] } }]
 drain: { ${drain} }
-providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
-  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
-  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
-  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
-  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
-  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
-  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
-  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
-  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
+providers:${billing(url)}
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 `;
@@ -174,6 +156,7 @@ export async function fleetRig(of: {
   };
   for (const { message } of problems) wrong.push(`verify: ${message}`);
   wrong.push(...judgedFleet(entries, upstream.bill, traffic.heard, traffic.tight));
+  wrong.push(...(await gateAsked(url)));
   const of_kind = (is: (entry: Entry) => boolean) => entries.filter(is).length;
   return {
     wrong,
@@ -308,7 +291,7 @@ export const rig: Rig = {
   options: {
     minutes: 2,
     nodes: 3,
-    clients: 12,
+    clients: 48,
     plant: "",
     faults: "",
     built: "no",

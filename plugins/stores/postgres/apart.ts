@@ -5,7 +5,8 @@ import { fault, type StoreCommand, type Verdict } from "tollgate/plugin";
 import { claimed, createBook, isCalendar } from "tollgate/store";
 import { kindOf } from "./calls.ts";
 import { BLANK } from "./replay.ts";
-import type { Apart, Slices } from "./slices.ts";
+import type { Apart } from "./slice-questions.ts";
+import type { Slices } from "./slices.ts";
 import type { Tape } from "./tape.ts";
 
 type Batch = readonly StoreCommand[];

@@ -27,6 +27,8 @@ export interface Sum {
   /** Of a rate, in milliseconds; 0: it is none. */
   readonly period: number;
   take: bigint;
+  /** By so many calls. */
+  times: number;
   unhold: bigint;
   used: bigint;
   /** What there has to be room for, told in the batch's order; null: nothing is asked of it. */
@@ -137,6 +139,7 @@ const empty = (id: string, period: number): Sum => ({
   max: null,
   period,
   take: 0n,
+  times: 0,
   unhold: 0n,
   used: 0n,
   need: null,
@@ -145,6 +148,7 @@ const empty = (id: string, period: number): Sum => ({
 
 function takes(of: Sum, amount: bigint): void {
   of.take += amount;
+  of.times++;
   of.run += amount;
   if (amount > 0n && (of.need === null || of.run > of.need)) of.need = of.run;
 }

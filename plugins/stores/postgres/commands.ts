@@ -2,7 +2,7 @@
 import { fail, type Commands } from "tollgate/plugin";
 import { migrate, standing, statements, type Roles } from "./forms.ts";
 import type { Ask } from "./line.ts";
-import { give } from "./slices.ts";
+import { give } from "./slice-questions.ts";
 
 type AsOwner = <T>(work: (ask: Ask) => Promise<T>) => Promise<T>;
 
@@ -97,7 +97,6 @@ export const chainCommandsOf = (
 ): NonNullable<Commands["commands"]> => ({
   head: {
     summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
-    role: "viewer",
     writes: false,
     output: {
       type: "object",
@@ -114,7 +113,6 @@ export const chainCommandsOf = (
   },
   holds: {
     summary: "Whether a hash that was noted down is still part of the ledger",
-    role: "viewer",
     writes: false,
     input: {
       type: "object",

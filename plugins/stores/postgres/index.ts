@@ -78,6 +78,14 @@ export default defineStore({
         default: 0.02,
         description: "What part of what is left of a budget each gateway sets aside",
       },
+      slices_from: {
+        type: "integer",
+        minimum: 0,
+        maximum: 10_000,
+        default: 8,
+        description:
+          "A budget that so many gateways draw on within ten seconds is counted in slices, a part of it for each of them. 0: none is",
+      },
       migrate: {
         enum: ["auto", "never"],
         default: "auto",
@@ -124,6 +132,7 @@ export default defineStore({
         options.away === "journal"
           ? { forMs: options.away_for_ms, share: options.away_share }
           : undefined,
+      slicesFrom: options.slices_from,
       folder: () => ctx.stateDir(),
       clock: "database",
       migrates: options.migrate === "auto",

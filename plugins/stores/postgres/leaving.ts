@@ -17,6 +17,7 @@ import { readBase } from "./pruned.ts";
 import type { Ask } from "./line.ts";
 import { close } from "./reads.ts";
 import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
+import { SPENT } from "./slicing.ts";
 import { totalsOf } from "./totals.ts";
 
 /** Rows of a page. */
@@ -80,7 +81,9 @@ async function restOf(ask: Ask, s: string): Promise<MovedRest> {
       fromJson<T>(record!),
     );
   const prices = await ask({ text: `SELECT hash, price FROM ${s}.price ORDER BY hash` });
-  const meters = await ask({ text: `SELECT id, level, at, max, told FROM ${s}.meter ORDER BY id` });
+  const meters = await ask({
+    text: `SELECT id, level + ${SPENT(s)} AS level, at, max, told FROM ${s}.meter m ORDER BY id`,
+  });
   const open = await ask({
     text: `SELECT attempt, usage, cost FROM ${s}.open WHERE usage IS NOT NULL ORDER BY attempt`,
   });

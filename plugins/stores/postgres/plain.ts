@@ -1,13 +1,14 @@
 // The plain way: one call of the gate for a whole batch, and behind it, in the same write, the flush. Locks are given back before the disk works,
 // and the answer is believed after both.
 import type { StoreCommand, Verdict } from "tollgate/plugin";
-import type { Mine, Plan } from "./calls.ts";
+import type { Mine, Plan, Sum } from "./calls.ts";
 import { all } from "./exact.ts";
 import { ARGUMENTS } from "./gate.ts";
 import type { Ask } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
 import { verdictsOf } from "./replay.ts";
 import { hashOf, lineOf } from "./rows.ts";
+import { SLICED } from "./slicing.ts";
 
 /** synced: a plain commit. flushed: the same promise, with locks given back before the flush. relaxed: no flush. */
 export type Durability = "synced" | "flushed" | "relaxed";
@@ -38,13 +39,16 @@ export interface Missed {
 const FLUSH =
   "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, '', '')";
 
-const CASTS = ARGUMENTS.map(([, type], i) => `$${i + 1}::${type}`).join(", ");
+const castsOf = (all: readonly (readonly [name: string, type: string])[]) =>
+  all.map(([, type], i) => `$${i + 1}::${type}`).join(", ");
+const CASTS = castsOf(ARGUMENTS);
+const SLICED_CASTS = castsOf([...ARGUMENTS, ...SLICED]);
 
 /** The hash that the batch would have. */
 export const linkOf = ({ columns }: Plan, head: Uint8Array): Buffer =>
   hashOf(head, columns.map(lineOf));
 
-/** `at`: the moment that counts, where it is not the database's. */
+/** `at`: the moment that counts, where it is not the database's. `sliced`: what is counted in this node's slices. */
 export async function pass(
   ask: Ask,
   { schema, durability, named }: Gate,
@@ -55,9 +59,11 @@ export async function pass(
     readonly hash: Buffer;
     readonly at: number | null;
   },
+  sliced: readonly Sum[] = [],
 ): Promise<Said> {
   const { sums, closed, heard, columns } = of;
-  const text = `SELECT array_to_string(${schema}.apply_1(${CASTS}), ';') AS said`;
+  const [gate, casts] = sliced.length > 0 ? ["apply_sliced_1", SLICED_CASTS] : ["apply_1", CASTS];
+  const text = `SELECT array_to_string(${schema}.${gate}(${casts}), ';') AS said`;
   const values = [
     me.epoch,
     me.n,
@@ -77,7 +83,14 @@ export async function pass(
     numbers(heard.map(({ costNano }) => costNano ?? null)),
     ...ENTRY.map((type, i) => (type === "text[]" ? texts : numbers)(columns.map((row) => row[i]!))),
   ];
-  const asked = [ask({ text, values, ...(named && { name: "apply_1" }) })];
+  if (sliced.length > 0)
+    values.push(
+      texts(sliced.map(({ id }) => id)),
+      numbers(sliced.map(({ need }) => need ?? 0n)),
+      numbers(sliced.map(({ run }) => run)),
+      numbers(sliced.map((sum) => sum.used)),
+    );
+  const asked = [ask({ text, values, ...(named && { name: gate }) })];
   if (durability === "flushed") asked.push(ask({ text: FLUSH }));
   const [rows] = await all(asked);
   const [how, versions, t, ...states] = rows![0]!["said"]!.split(";") as [

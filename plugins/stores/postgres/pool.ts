@@ -1,6 +1,7 @@
 // A few connections for what only reads, made when they are needed.
 import pg from "pg";
 import type { Ask, Connecting, Row } from "./line.ts";
+import { isAway, unreachable } from "./trouble.ts";
 
 export interface Reading {
   readonly ask: Ask;
@@ -17,8 +18,14 @@ export function reading(connecting: Connecting, most: number): Reading {
   };
   return {
     ask: async ({ text, values = [] }) => {
-      const { rows } = await (await (pool ??= made())).query<Row>({ text, values: [...values] });
-      return rows;
+      try {
+        const { rows } = await (await (pool ??= made())).query<Row>({ text, values: [...values] });
+        return rows;
+      } catch (error) {
+        // In the words of the contract: what asks tells it from a defect by them.
+        if (isAway(error)) unreachable(error);
+        throw error;
+      }
     },
     async end() {
       const ended = pool;

@@ -20,6 +20,7 @@ import {
   toEntry,
 } from "tollgate/store";
 import { meterOf } from "./exact.ts";
+import { SPENT } from "./slicing.ts";
 import type { Ask, Row } from "./line.ts";
 import { texts } from "./literal.ts";
 import { BLANK } from "./replay.ts";
@@ -188,7 +189,8 @@ async function countedOf(
     new Map(),
   ).map(({ meter }) => meter.id);
   const rows = await ask({
-    text: `SELECT id, level, held, at, max, peak, told FROM ${s}.meter WHERE id = ANY ($1::text[])`,
+    text: `SELECT id, level + ${SPENT(s)} AS level, held - ${SPENT(s)} AS held, at, max, peak, told
+      FROM ${s}.meter m WHERE id = ANY ($1::text[])`,
     values: [texts(ids)],
   });
   const book = createBook(BLANK, () => "");

@@ -1,7 +1,7 @@
 // Keys that were asked for of late, for when the database is away: a client whose key was there a moment ago is not turned away for it. What is heard
 // of a change of any key takes all of them away.
 import type { KeyRecord, Store, StoreCommand, StoreNews } from "tollgate/plugin";
-import type { Apart } from "./slices.ts";
+import type { Apart } from "./slice-questions.ts";
 import { unreachable } from "./trouble.ts";
 
 /** The oldest go first. */

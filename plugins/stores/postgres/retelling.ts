@@ -4,7 +4,7 @@ import type { InstanceFacts, StoreCommand, Verdict } from "tollgate/plugin";
 import { join, leave } from "./beat.ts";
 import type { Ask } from "./line.ts";
 import { tellAgain } from "./ring.ts";
-import { give } from "./slices.ts";
+import { give } from "./slice-questions.ts";
 import type { Left } from "./tape.ts";
 
 type Exactly = (batch: readonly StoreCommand[]) => Promise<readonly Verdict[]>;

@@ -176,6 +176,8 @@ export class ThisNode {
     for (let many = 0; ;) {
       const dead = await this.lives(ask, true, said);
       if (dead === false) return fenced();
+      if (many === 0)
+        await ask({ text: `SELECT ${this.#of.schema}.unslice_dead_1()::text AS many` });
       if (tell && many === 0)
         for (const news of await this.#heads.look(ask, this.writing().epoch)) this.sight.hear(news);
       const calls = await presumedOf(ask, this.#of.schema, dead, this.sight.now());

@@ -11,6 +11,9 @@ export const isCrossed = (error: unknown): boolean =>
 /** It is not as the node thought: what is really there has to be read first. */
 export const isKnown = (error: unknown): boolean => ["TG003", "23505"].includes(codeOf(error));
 
+/** A slice is not as the node thought. */
+export const isUnsliced = (error: unknown): boolean => codeOf(error) === "TG004";
+
 /** Another session makes the same things in the catalogue: duplicates, deadlocks, rows of it that were changed meanwhile. */
 export const isContended = (error: unknown): boolean =>
   isCrossed(error) ||

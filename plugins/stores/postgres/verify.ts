@@ -150,7 +150,7 @@ async function heldOf(ask: Ask, s: string, say: Say): Promise<void> {
     text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, held::text)), '[]') FROM ${s}.meter WHERE held <> 0) AS meters,
       (SELECT coalesce(json_agg(e.rest), '[]') FROM ${s}.open o
         JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open,
-      (SELECT coalesce(json_agg(json_build_array(meter, amount::text)), '[]') FROM ${s}.slice) AS slices`,
+      (SELECT coalesce(json_agg(json_build_array(meter, (amount + spent)::text)), '[]') FROM ${s}.slice) AS slices`,
   });
   const held = new Map<string, bigint>();
   for (const rest of JSON.parse(row!["open"]!) as string[])

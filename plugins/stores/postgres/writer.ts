@@ -1,19 +1,20 @@
 // All that this node writes goes through here, one after the other: the plain way where it can, the exact way where it must, and on its own disk
 // while the database is away.
 import type { InstanceFacts, StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
-import { checkCommand } from "tollgate/store";
+import { checkCommand, claimed } from "tollgate/store";
 import { Outage } from "./apart.ts";
 import { leave } from "./beat.ts";
 import { labelled } from "./labelled.ts";
 import { atOnce, plan, type Plan } from "./calls.ts";
 import type { Writing } from "./exact.ts";
 import type { Ask, Line } from "./line.ts";
-import { inOrder, judged, linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
+import { passed, sooner, type Passing } from "./passing.ts";
+import { inOrder, judged, type Said } from "./plain.ts";
 import { noted, type Noting } from "./noting.ts";
 import { reunited } from "./reuniting.ts";
-import { Slices, sooner } from "./slices.ts";
+import { Slices } from "./slices.ts";
 import { ThisNode } from "./this-node.ts";
-import { fenced, isAway, isKnown, unreachable, wordsOf } from "./trouble.ts";
+import { isAway, unreachable, wordsOf } from "./trouble.ts";
 import { trying, turns, type Trouble } from "./trying.ts";
 import type { Writer, WriterSettings } from "./writing-door.ts";
 
@@ -43,9 +44,10 @@ class InstanceWriter implements Writer {
     this.#line = line;
     this.#of = settings;
     this.#node = new ThisNode(line, settings);
-    const { away, folder, schema } = settings;
-    if (!away || !folder) return;
-    this.#slices = new Slices(schema, away);
+    const { folder, schema, slicesFrom = 0 } = settings;
+    const away = folder && settings.away;
+    if (away || slicesFrom > 0) this.#slices = new Slices(schema, away, slicesFrom);
+    if (!away || !this.#slices) return;
     this.#outage = new Outage(away, this.#slices, () => this.#node.tape);
   }
 
@@ -142,9 +144,22 @@ class InstanceWriter implements Writer {
     const plain = this.#plan(commands);
     const verdicts =
       (plain && (await this.#plainly(ask, commands, plain))) ??
-      (await this.#node.exactly(ask, commands));
+      (await this.#exactly(ask, commands));
     await this.#node.keep(commands, verdicts);
     return verdicts;
+  }
+
+  /** It looks at meters alone: what is set aside here of those that it claims goes back first. */
+  async #exactly(ask: Ask, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+    const slices = this.#slices;
+    if (slices?.any) {
+      const claims = batch.flatMap((c) =>
+        c.do === "reserve" ? claimed(c.claims, this.now(c.at), NONE) : [],
+      );
+      const mine = slices.of(claims.map(({ meter }) => meter.id));
+      if (mine.length > 0) await slices.give(ask, this.#node.writing().instance, mine);
+    }
+    return this.#node.exactly(ask, batch);
   }
 
   /** `away` hears of each connection that breaks under the work. */
@@ -199,6 +214,10 @@ class InstanceWriter implements Writer {
     await this.#slices!.giveAll(ask, instance);
   }
 
+  get #passing(): Passing {
+    return { line: this.#line, of: this.#of, node: this.#node, slices: this.#slices };
+  }
+
   #plan(batch: readonly StoreCommand[]): Plan | undefined {
     if (this.#of.clock === "command" && !atOnce(batch)) return undefined;
     return plan(batch, this.#node.mine, this.#node.writing().instance, (at) => this.now(at));
@@ -214,7 +233,7 @@ class InstanceWriter implements Writer {
     let of: Plan | undefined = first;
     for (let round = 0; of && round < ROUNDS; round++) {
       if (of.steps.length + of.heard.length === 0) return inOrder(batch, refused);
-      const said: Said | undefined = await this.#passed(ask, of, batch);
+      const said: Said | undefined = await passed(ask, this.#passing, of, batch);
       if (!said || said.how === "look") return undefined;
       if (said.how === "done") return inOrder(batch, refused);
       if (!("states" in said)) return undefined;
@@ -242,40 +261,6 @@ class InstanceWriter implements Writer {
     return this.#slices?.ease(ask, this.#node.writing().instance, [...ids]);
   }
 
-  /** Undefined: what is really there has to be read first. */
-  async #passed(
-    ask: Ask,
-    of: Plan,
-    batch: readonly StoreCommand[],
-  ): Promise<Exclude<Said, Missed> | undefined> {
-    const me = this.#node.writing();
-    const hash = linkOf(of, me.head);
-    const at =
-      this.#of.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;
-    const done = () => remember(of, this.#node.mine);
-    this.#node.pending = { head: hash, done };
-    const began = performance.now();
-    try {
-      const said = await pass(ask, this.#of, of, { epoch: me.epoch, n: me.n + 1, hash, at });
-      this.#node.pending = undefined;
-      if (!("versions" in said)) {
-        if (said.how === "fenced") return fenced();
-        await this.#node.findOut(ask);
-        return undefined;
-      }
-      this.#node.saw(said, performance.now() - began);
-      if (said.how === "ok" || said.how === "done") {
-        Object.assign(this.#node.me!, { n: me.n + 1, head: hash });
-        done();
-      }
-      return said;
-    } catch (error) {
-      if (!isAway(error)) this.#node.pending = undefined;
-      if (!isKnown(error)) throw error;
-      return undefined;
-    }
-  }
-
   /** Another gateway's changes are to be known here soon, also where no batch brings the news. */
   #idle(): void {
     if (!this.#node.me || this.apart) return;
@@ -297,3 +282,5 @@ class InstanceWriter implements Writer {
     });
   }
 }
+
+const NONE: ReadonlyMap<string, never> = new Map<string, never>();

@@ -3,7 +3,7 @@ import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plug
 import type { Ask } from "./line.ts";
 import type { Noting } from "./noting.ts";
 import type { Gate } from "./plain.ts";
-import type { Apart } from "./slices.ts";
+import type { Apart } from "./slice-questions.ts";
 
 export interface Writer {
   open(
@@ -29,6 +29,8 @@ export interface WriterSettings extends Gate {
   readonly leaseMs: number;
   /** How it goes on while the database is away; undefined: it does not. */
   readonly away?: Apart | undefined;
+  /** A budget that so many gateways draw on at once is counted in slices; 0, or undefined: none is. */
+  readonly slicesFrom?: number | undefined;
   /** Where it may keep what it was told; undefined: in memory alone. */
   readonly folder?: (() => string) | undefined;
   /** "command": limits count by what commands say. For tests, whose calls are of other years. */

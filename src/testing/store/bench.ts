@@ -14,6 +14,8 @@ export interface StoreUnderTest {
   another?(): Promise<Store>;
   /** Of such a store: this instance's lease is over from now on, though it may live. */
   bury?(instance: string): Promise<void>;
+  /** Of a store that can be moved: one of its kind on a new ledger of its own, not yet open. `end` ends it, too. */
+  fresh?(): Promise<Store>;
   end(): Promise<void>;
 }
 
@@ -76,7 +78,7 @@ export type Law = readonly [
   run: (
     store: Store,
     crash: () => Promise<Store>,
-    others: Pick<StoreUnderTest, "another" | "bury">,
+    others: Pick<StoreUnderTest, "another" | "bury" | "fresh">,
   ) => Promise<void>,
 ];
 

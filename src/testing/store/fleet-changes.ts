@@ -120,6 +120,9 @@ export const fleetChanges: readonly FleetLaw[] = [
       const gone = () => one.news.some(({ type }) => type === "away");
       // It is asked for signs of life, too, as the host does.
       await soon(gone, "news of a store that is away");
+      // A host takes any other error for a defect of the plugin that has asked.
+      for (const asked of [one.store.key("d".repeat(64)), one.store.entries({})])
+        await assert.rejects(asked, (error) => faultOf(error)?.kind === "unavailable");
       await back();
       await under;
       await soon(
@@ -146,6 +149,38 @@ export const fleetChanges: readonly FleetLaw[] = [
         all[i % all.length]!.store.shared!("one", async () => Buffer.from(`value ${i}`));
       const said = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i)));
       assert.equal(new Set(said.map((each) => Buffer.from(each).toString())).size, 1);
+    },
+  ],
+
+  [
+    "what is erased at one is erased at all: in rows, in keys that others remember, and of what others have open",
+    async (all) => {
+      const erase = all[0].store.keeping?.erase;
+      if (!erase) return;
+      const made = key({ labels: { user: "4711", team: "core" } });
+      const labels = { user: "4711", team: "core" };
+      await all[0].tell([put(made)]);
+      for (const [i, one] of all.entries()) {
+        await soon(async () => (await one.store.key(made.digest)) !== undefined, "a new key");
+        for (const name of [`over-${i}`, `open-${i}`])
+          await one.tell([{ ...take(name, []), labels }]);
+        await one.tell([pay(`over-${i}`, 1n)]);
+      }
+      await erase({ label: { name: "user", value: "4711" } });
+      const gone = { user: "erased", team: "core" };
+      for (const one of all) {
+        const has = async () => (await one.store.key(made.digest))?.labels?.["user"] === "erased";
+        // A store tells it at once, or at the instance's next sign of life.
+        await soon(
+          async () => (await has()) || (await one.tell([alive()]), has()),
+          "a key's label",
+        );
+      }
+      for (const [i, one] of all.entries()) await one.tell([pay(`open-${i}`, 1n)]);
+      for (const one of all)
+        for (const row of await listedWhole(one.store, 4 * all.length))
+          assert.deepEqual(row.labels, gone, `${row.kind} of ${row.attempt}`);
+      assert.deepEqual((await all[0].store.verify?.()) ?? [], []);
     },
   ],
 ];

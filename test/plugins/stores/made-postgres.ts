@@ -26,7 +26,7 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
 
 /** All that a ledger is in. */
 export const TABLES =
-  "fleet node meter open batch entry note base sums erased key account price audit shared chain summed day day_unit slice recall".split(
+  "fleet node meter open batch entry note base sums erased key account price audit shared chain summed day day_unit slice recall touch".split(
     " ",
   );
 
@@ -49,7 +49,7 @@ const EMPTIED = (s: string): string => `DO $$ BEGIN IF to_regclass('${s}.form') 
 export async function makePostgres(
   url: string,
   more: Partial<PostgresSettings> = {},
-): Promise<StoreUnderTest & Required<Pick<StoreUnderTest, "another" | "bury">>> {
+): Promise<StoreUnderTest & Required<Pick<StoreUnderTest, "another" | "bury" | "fresh">>> {
   const own = askAt(url);
   await own.ask(EMPTIED("tollgate"));
   const made: PostgresStore[] = [];
@@ -66,6 +66,12 @@ export async function makePostgres(
     store: store(),
     another: async () => store(),
     bury: (instance) => bury(`id = '${instance}'`),
+    async fresh() {
+      await own.ask("DROP SCHEMA IF EXISTS tollgate_other CASCADE");
+      const one = postgresStore(settings(url, { ...more, schema: "tollgate_other" }));
+      made.push(one);
+      return one;
+    },
     async crash() {
       for (const one of made.splice(0)) await one.close(false);
       await bury("true");

@@ -36,6 +36,7 @@ export async function onFile(
     return { store, lent };
   };
   let owner = await open();
+  let other: Awaited<ReturnType<typeof onFile>> | undefined;
   return {
     store: owner.store,
     file,
@@ -44,7 +45,12 @@ export async function onFile(
       owner = await open();
       return owner.store;
     },
+    async fresh() {
+      other = await onFile(`${file}.other`, { durability, ballast_mb });
+      return other.store;
+    },
     async end() {
+      await other?.end();
       await owner.lent.end();
       after();
     },

@@ -1,0 +1,77 @@
+// A batch through the gate, part of it from slices; and what is known of this node after it, whatever came back.
+import type { StoreCommand, Verdict } from "tollgate/plugin";
+import type { Plan } from "./calls.ts";
+import type { Ask, Line } from "./line.ts";
+import { linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
+import type { Slices, Split } from "./slices.ts";
+import type { ThisNode } from "./this-node.ts";
+import { fenced, isAway, isKnown, isUnsliced } from "./trouble.ts";
+import type { WriterSettings } from "./writing-door.ts";
+
+export interface Passing {
+  readonly line: Line;
+  readonly of: WriterSettings;
+  readonly node: ThisNode;
+  readonly slices: Slices | undefined;
+}
+
+/** Undefined: what is really there has to be read first. */
+export async function passed(
+  ask: Ask,
+  { line, of: settings, node, slices }: Passing,
+  of: Plan,
+  batch: readonly StoreCommand[],
+): Promise<Exclude<Said, Missed> | undefined> {
+  const me = node.writing();
+  const hash = linkOf(of, me.head);
+  const at =
+    settings.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;
+  const done = () => remember(of, node.mine);
+  node.pending = { head: hash, done };
+  const began = performance.now();
+  const split = slices?.split(of.sums, line.made);
+  const counted = split && slices!.send(split.sliced);
+  try {
+    const metered = split ? { ...of, sums: split.metered } : of;
+    const link = { epoch: me.epoch, n: me.n + 1, hash, at };
+    const said = await pass(ask, settings, metered, link, split?.sliced);
+    node.pending = undefined;
+    counted?.(said.how === "ok");
+    if (!("versions" in said)) {
+      if (said.how === "fenced") return fenced();
+      await node.findOut(ask);
+      return undefined;
+    }
+    node.saw(said, performance.now() - began);
+    if (said.how === "ok" || said.how === "done") {
+      Object.assign(node.me!, { n: me.n + 1, head: hash });
+      done();
+    }
+    return split && "states" in said ? stated(said, of, split, slices!) : said;
+  } catch (error) {
+    if (!isAway(error)) {
+      node.pending = undefined;
+      counted?.(false);
+    }
+    if (isUnsliced(error)) slices!.forget();
+    else if (!isKnown(error)) throw error;
+    return undefined;
+  }
+}
+
+/** A state for each meter, also for those that the gate was not asked of. */
+function stated(
+  said: Extract<Said, { states: readonly string[] }>,
+  { sums }: Plan,
+  { metered, sliced }: Split,
+  slices: Slices,
+): typeof said {
+  const states = new Map(metered.map(({ id }, i) => [id, said.states[i]!]));
+  for (const { id } of sliced) states.set(id, slices.state(id, states.get(id)));
+  return { ...said, states: sums.map(({ id }) => states.get(id)!) };
+}
+
+/** Others give back within a second or so what they have set aside. */
+const SOON_MS = 1_000;
+export const sooner = (verdict: Verdict): Verdict =>
+  verdict.ok ? verdict : { ...verdict, retryAfterMs: Math.min(verdict.retryAfterMs, SOON_MS) };
