@@ -12,8 +12,8 @@ import type { Report } from "./substitute.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 import type { AccountConfig } from "./types.ts";
 
-/** An organisation, a team in it, a project of it, a person. */
-export const MOST_LEVELS = 4;
+/** An organisation, a team, a project and a person are four. Each is looked at by every reserve, so there is an end. */
+export const MOST_LEVELS = 16;
 
 /** What a key gets that is made without it. */
 export const KEY_DEFAULTS: Schema = closed(

@@ -46,6 +46,11 @@ export const middleware = closed(
       description:
         "When one of its hooks fails or takes too long. refuse: the request fails; so it is if absent. pass: it goes on as if this middleware were not there. What a hook refuses stays refused",
     },
+    isolate: {
+      enum: ["child"],
+      description:
+        "child: in a process of its own, without environment and rights. In the gateway's own if absent",
+    },
     trust_policy: {
       type: "boolean",
       description: "Believe this plugin when it claims that nothing is kept where it sends things",

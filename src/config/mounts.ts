@@ -2,6 +2,7 @@
 // takes. Runs no plugin's `setup`; a plugin's `check` is pure.
 import { sayable } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
+import { deprecatedIn } from "../plugin/deprecated.ts";
 import type { Problem } from "../plugin/problem.ts";
 import { NOTHING, type Schema } from "./dialect.ts";
 import { isTemplate, parseTemplate } from "./interpolate.ts";
@@ -60,7 +61,8 @@ export async function mount(root: Mapping, mainFile: string, load: LoadPlugin, d
     entriesOf(root, desk).map(async (entry): Promise<Omit<Mount, "id"> | undefined> => {
       const { kind, pointer, use, useAt } = entry;
       const from = locate(desk.tree, useAt[0])?.source.file ?? mainFile;
-      const found = await load(use, kind, from, trust);
+      const isolate = entry.said["isolate"] === "child" ? "child" : undefined;
+      const found = await load(use, kind, from, trust, isolate);
       for (const each of found.files ?? []) desk.code.add(each);
       if (found.remark) desk.report(found.remark, ...useAt);
       if ("problem" in found) {
@@ -68,6 +70,8 @@ export async function mount(root: Mapping, mainFile: string, load: LoadPlugin, d
         return undefined;
       }
       const { definition, version } = found;
+      for (const { member, since, write } of deprecatedIn(kind, "definition", definition))
+        desk.report(problem.deprecatedMember(found.from, member, since, write), ...useAt);
       const { options, credentials } = optionsOf(entry, definition, desk);
       if (options) complain(entry, definition, found.from, options, desk);
       const checked = { options: options ?? {}, credentials };

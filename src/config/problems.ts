@@ -94,6 +94,27 @@ export const problem = {
       "say allow_empty: true if that is meant",
     ),
 
+  // ── outside the gateway ──
+  builtinOutside: (use: string) =>
+    error(
+      "config/builtin-outside",
+      `${quote(use)} is a part of the gateway, and cannot stand in a process of its own`,
+      "leave isolate out",
+    ),
+  kindOutside: (use: string, kind: PluginKind) =>
+    error(
+      "config/kind-outside",
+      `${quote(use)} cannot be ${PACKAGE[kind]}: only a middleware can stand outside the gateway`,
+    ),
+  networkOpen: (use: string) =>
+    warning(
+      "config/network-open",
+      `this Node cannot keep ${quote(use)} from the network`,
+      "run Node 26, which can",
+    ),
+  socketPath: (use: string) =>
+    error("config/socket-path", `${quote(use)} names no socket`, "write unix:./guard.sock"),
+
   // ── YAML ──
   syntax: (code: string, message: string, row: string) => {
     // What a person did, where YAML only saw what became of it.
@@ -200,7 +221,11 @@ export const problem = {
     error(
       "config/unknown-key",
       `unknown key ${quote(key)}`,
-      key === "<<" ? "merge keys are not read; include joins maps" : meant(key, known),
+      key === "<<"
+        ? "merge keys are not read; include joins maps"
+        : key === "isolate"
+          ? "only a middleware can stand outside the gateway"
+          : meant(key, known),
     ),
   missingKey: (key: string, description: string | undefined) =>
     error(
@@ -270,7 +295,7 @@ export const problem = {
   accountCycle: (path: readonly string[]) =>
     error("config/account-cycle", `these accounts stand in one another: ${path.join(" → ")}`),
   accountTooDeep: (path: readonly string[]) =>
-    error("config/account-too-deep", `${path.join(" → ")} are more than four levels`),
+    error("config/account-too-deep", `${path.join(" → ")} are more than sixteen levels`),
   unknownModel: (name: string, known: Iterable<string>) =>
     error(
       "config/unknown-model",
@@ -400,6 +425,12 @@ export const problem = {
       "plugin/changed",
       `${name} is not what was accepted: ${changes}`,
       `if that is meant: tollgate plugin add ${name}`,
+    ),
+  deprecatedMember: (from: string, member: string, since: string, write: string) =>
+    warning(
+      "plugin/deprecated-member",
+      `${from} has ${quote(member)}, which is to go (since ${since})`,
+      `write ${write}`,
     ),
   lockUnreadable: (why: string) =>
     error("plugin/lock-unreadable", `plugins.lock.yaml cannot be used: ${why}`),

@@ -125,6 +125,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
       timeout: sayDuration(m.timeoutMs),
       on_error: m.onError,
       ...(m.trustPolicy && { trust_policy: true }),
+      ...(m.isolate && { isolate: m.isolate }),
     })),
     accounts: isMapping(root["accounts"]) ? filled(root["accounts"]) : undefined,
     defaults: isMapping(root["defaults"]) ? filled(root["defaults"]) : undefined,

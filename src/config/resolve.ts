@@ -136,13 +136,20 @@ const mountedOf = ({ id, use, definition, from, version, options }: Mount): Moun
 
 function middlewareOf(mount: Mount, root: any): MiddlewareConfig {
   const said = root.middleware[Number(mount.pointer.split("/").at(-1))];
-  const { for: only, timeout, on_error, trust_policy } = (isMapping(said) ? said : {}) as any;
+  const {
+    for: only,
+    timeout,
+    on_error,
+    trust_policy,
+    isolate,
+  } = (isMapping(said) ? said : {}) as any;
   return {
     ...mountedOf(mount),
     for: only,
     timeoutMs: parseDuration(timeout ?? HOOK_TIMEOUT)!,
     onError: on_error ?? "refuse",
     trustPolicy: trust_policy ?? false,
+    isolate,
   };
 }
 

@@ -179,11 +179,7 @@ export interface MountConfig<D> {
 export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Branded<"middleware">> {
   /** Narrows the middleware, and so the lanes that it closes. Absent = everywhere. */
   readonly for:
-    | {
-        readonly models?: readonly string[];
-        readonly frontends?: readonly string[];
-        readonly providers?: readonly string[];
-      }
+    | { readonly [W in "models" | "frontends" | "providers"]?: readonly string[] }
     | undefined;
   /** What one of its hooks may take. */
   readonly timeoutMs: number;
@@ -191,6 +187,8 @@ export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Brand
   readonly onError: "refuse" | "pass";
   /** A third party's claim that nothing is kept where it sends things counts only under this. */
   readonly trustPolicy: boolean;
+  /** child: it runs in a process of its own. */
+  readonly isolate: "child" | undefined;
 }
 
 export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Branded<"provider">> {
@@ -281,6 +279,7 @@ export type LoadPlugin = (
   kind: PluginKind,
   fromFile: string,
   trust?: PluginTrust,
+  isolate?: "child",
 ) => Promise<
   {
     /** What is said of it though it is mounted: it is not locked. */

@@ -4,11 +4,16 @@ import { problem, type ProblemText } from "../config/problems.ts";
 import { readPluginLock, type LockedPlugin } from "../config/plugin-lock.ts";
 import type { PluginTrust } from "../config/plugin-trust.ts";
 import { sayable } from "../model/error.ts";
+import { stranger, type StatedDefinition } from "./stated.ts";
 import { treeOf, type PackageTree } from "./tree.ts";
 
 export type Acceptance =
   | { readonly refused: ProblemText }
-  | { readonly remark?: ProblemText | undefined };
+  | {
+      readonly remark?: ProblemText | undefined;
+      /** What it was when it was accepted, to the byte. */
+      readonly locked?: LockedPlugin | undefined;
+    };
 
 /** `root`: the folder of the package that was found under this name. */
 export function acceptance(name: string, root: string, trust: PluginTrust): Acceptance {
@@ -31,8 +36,18 @@ export function acceptance(name: string, root: string, trust: PluginTrust): Acce
     : accepted.tree === tree.hash
       ? undefined
       : problem.pluginChanged(name, changesOf(accepted, tree));
-  if (!wrong) return {};
+  if (!wrong) return { locked: accepted };
   return trust.lock === "warn" ? { remark: { ...wrong, severity: "warning" } } : { refused: wrong };
+}
+
+/** Its bytes are what was accepted: so must be what they say. */
+export function saysOther(
+  { name, path }: { readonly name: string; readonly path: string },
+  locked: LockedPlugin,
+  definition: StatedDefinition,
+): ProblemText | undefined {
+  const why = stranger(locked.plugins?.[path], definition);
+  return why === undefined ? undefined : problem.pluginChanged(name, why);
 }
 
 /** "left-pad@1.3.0 has changed, right-pad@1.0.0 is new". */

@@ -18,7 +18,8 @@ export type PluginEntry =
   | {
       readonly from: string;
       readonly entry: string;
-      readonly package?: { readonly name: string; readonly root: string };
+      /** `path`: under which it is exported, "." or "./frontend". */
+      readonly package?: { readonly name: string; readonly root: string; readonly path: string };
     }
   | { readonly words: ProblemText };
 
@@ -114,7 +115,11 @@ async function findPackage(
   return {
     from: `${name ?? use}@${version ?? "0"}`,
     entry,
-    package: { name: name ?? use, root: dirname(manifest) },
+    package: {
+      name: name ?? use,
+      root: dirname(manifest),
+      path: `.${use.slice(PACKAGE.exec(use)![0].length)}`,
+    },
   };
 }
 

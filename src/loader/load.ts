@@ -2,13 +2,16 @@
 // the file names and nothing else; never runs a setup.
 // May import: lib, plugin, config. May not: the walk, the gateway, a plugin of ours.
 import { chmodSync, lstatSync, mkdirSync } from "node:fs";
-import { join, sep } from "node:path";
+import { dirname, join, sep } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
 import { problem, type ProblemText } from "../config/problems.ts";
 import type { LoadPlugin } from "../config/types.ts";
-import { acceptance } from "./accepted.ts";
+import type { Definition } from "../plugin/define.ts";
+import { acceptance, saysOther } from "./accepted.ts";
 import { placeOf } from "../lib/thrown.ts";
+import { DENIES_NETWORK } from "../isolation/child-process.ts";
 import { freshen } from "./fresh.ts";
+import { atSocket, isSocket, outside } from "./outside.ts";
 import { graphOf } from "./graph.ts";
 import { asPath, type Builtin, find, type Resolve } from "./find.ts";
 import { definitionIn } from "./definition.ts";
@@ -35,32 +38,55 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
   const resolveEntry: Resolve = async (specifier, fromFile) =>
     asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true, ...SOURCE }));
 
-  const loaded = new Map<string, Awaited<ReturnType<LoadPlugin>> & { version: string }>();
-  return async (use, kind, fromFile, trust) => {
+  const loaded = new Map<
+    string,
+    { definition: Definition; from: string; files: readonly string[]; version: string }
+  >();
+  return async (use, kind, fromFile, trust, isolate) => {
+    if (isSocket(use)) return atSocket(use, kind, fromFile);
     const found = await find(use, kind, fromFile, builtin, resolveEntry);
     if ("words" in found) return { problem: found.words };
     // Before a line of it runs.
     const accepted =
       "package" in found && trust ? acceptance(found.package.name, found.package.root, trust) : {};
     if ("refused" in accepted) return { problem: accepted.refused };
-    const { remark } = accepted;
-    const key = "entry" in found ? `${kind} ${found.entry}` : `${kind} built-in ${use}`;
+    const { locked } = accepted;
+    const open = isolate && !DENIES_NETWORK ? problem.networkOpen(use) : undefined;
+    const remark = accepted.remark ?? open;
+    if (isolate && !("entry" in found)) return { problem: problem.builtinOutside(use) };
+    const judged = (result: { definition: Definition; from: string; files: readonly string[] }) => {
+      const other =
+        locked && "package" in found && found.package
+          ? saysOther(found.package, locked, result.definition)
+          : undefined;
+      if (!other) return remark ? { ...result, remark } : result;
+      return trust?.lock === "warn"
+        ? { ...result, remark: { ...other, severity: "warning" as const } }
+        : { problem: other, files: result.files };
+    };
+    const where = isolate ?? "";
+    const key = "entry" in found ? `${kind} ${where} ${found.entry}` : `${kind} built-in ${use}`;
     const graph = "entry" in found ? graphOf(found.entry) : undefined;
     const version = graph?.version(graph.files[0]!) ?? "";
     const known = loaded.get(key);
-    if (known?.version === version) return remark ? { ...known, remark } : known;
-    if (graph) freshen(graph);
+    if (known?.version === version) return judged(known);
+    if (graph && !isolate) freshen(graph);
     // What lies in node_modules is npm's: it changes file by file, and is looked at when an operator asks for a reload.
     const files = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
     const name = "entry" in found ? found.from : `the built-in ${use}`;
-    const module = "entry" in found ? jiti().then((j) => j.import(found.entry)) : found.module();
-    const imported = await importing(module, name, importMs);
+    const module =
+      "entry" in found
+        ? isolate
+          ? outside(found, graph!, dirname(trust?.file ?? fromFile))
+          : jiti().then((j) => j.import(found.entry))
+        : found.module();
+    const imported = await importing(module, name, isolate ? 3 * importMs : importMs);
     if ("words" in imported) return { problem: imported.words, files };
     const checked = definitionIn(imported.module, kind, name, found.from === "built-in");
     if ("words" in checked) return { problem: checked.words, files };
     const result = { definition: checked.definition, from: found.from, files, version };
     loaded.set(key, result);
-    return remark ? { ...result, remark } : result;
+    return judged(result);
   };
 }
 

@@ -53,6 +53,19 @@ export function treeOf(root: string): PackageTree {
   return { name, version, hash: digest([...packages].join("\n")), packages, bytes: spent.bytes };
 }
 
+/** The folders of a package, and of all that it depends on. */
+export function packagesOf(root: string): readonly string[] {
+  const found = new Set([realpathSync(root)]);
+  for (const folder of found) {
+    const { optionalDependencies, dependencies } = manifestIn(folder);
+    for (const name of Object.keys({ ...optionalDependencies, ...dependencies })) {
+      const at = besideOrAbove(folder, name);
+      if (at !== undefined) found.add(at);
+    }
+  }
+  return [...found];
+}
+
 const manifestIn = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
 

@@ -3,6 +3,7 @@ import type { Kind } from "../model/request.ts";
 import type { Work } from "../model/work.ts";
 import type { Opt } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
+import type { AskedAnswer, AskedFor, AskedRequest } from "./asked.ts";
 import type { Candidate, ProviderAccess } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { Readings } from "./readings.ts";
@@ -41,6 +42,13 @@ export type Context = Readonly<{
    * that the plugin was given and sends, by all rules and limits, with its row in the ledger. Before the gateway serves it rejects.
    */
   fetch: ProviderAccess["fetch"];
+  /**
+   * Asks a model on behalf of a client's request: the whole walk again, with that client's key and privacy. Its calls are rows of their own,
+   * count against the same limits, and cost the same account. It is asked about by all middlewares but this one and those that asked
+   * before it, and at most four deep. A refusal is thrown; what a hook does not catch of it is that hook's failure, and no
+   * word on the client's request. It needs no `sends`: what may leave, and where to, is decided again.
+   */
+  ask(request: AskedRequest, of: AskedFor): Promise<AskedAnswer>;
   /**
    * The record of a client's secret: checked, hashed, remembered for a minute. Undefined: unknown, revoked or expired, and a
    * client is not told which. A promise only where the store has to be asked; it rejects as `unavailable` when the store does

@@ -8,7 +8,7 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { Call, CallRecord } from "../plugin/call.ts";
 import type { ClientCertificate, Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
-import type { RequestRecordHook } from "../plugin/observer.ts";
+import type { RequestRecordHook, RequestTrace } from "../plugin/observer.ts";
 import type { Outcome } from "../plugin/outcome.ts";
 import type { WalkRoute } from "../plugin/frontend.ts";
 import type { Op } from "../plugin/protocol.ts";
@@ -18,6 +18,7 @@ import { inputUpTo } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { stricter, toldLimits, type Branch } from "./accounts.ts";
+import type { Asker } from "./asker.ts";
 import type { ClaimedRequest } from "./claims.ts";
 import { certificateOf } from "./client-certificate.ts";
 import { noted } from "./labels.ts";
@@ -26,7 +27,6 @@ import type { RouteFindings } from "./candidates/findings.ts";
 import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
 import { traceOf } from "./trace.ts";
-import type { RequestTrace } from "../plugin/observer.ts";
 
 /** What may stand in a header line; a value with anything else would be an injection. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -53,13 +53,11 @@ export interface ExchangeState extends RouteFindings {
   /** What was promised of the candidate that was asked last. */
   promised: string | undefined;
   headers: Map<string, string> | undefined;
-  /** What hooks noted of it. */
   labels: Record<string, string> | undefined;
   /** What its last row in the ledger says. */
   rowLabels: Reserve["labels"] | undefined;
   limits: readonly LimitState[];
   calls: CallRecord[];
-  /** For observers. */
   hooks: RequestRecordHook[] | undefined;
   fault: Fault | undefined;
   cached: boolean;
@@ -78,6 +76,8 @@ export interface ExchangeState extends RouteFindings {
   claim: Pick<ClaimedRequest, "who" | "name" | "request"> | undefined;
   /** The accounts that its key draws on. */
   branch: Branch | undefined;
+  /** The plugin that makes it on behalf of another one; undefined: a client's own. */
+  readonly asker: Asker<HostExchange> | undefined;
 }
 
 /** One request, as plugins see it. What is the walk's own stands in `~`. */
@@ -104,6 +104,7 @@ export class HostExchange implements Exchange {
     res: ServerResponse;
     params: { readonly [name: string]: string };
     receive: (exchange: HostExchange) => Promise<void>;
+    asker?: Asker<HostExchange>;
   }) {
     this.id = of.id;
     this.params = of.params;
@@ -142,6 +143,7 @@ export class HostExchange implements Exchange {
       stay: new Stay(of.gen),
       claim: undefined,
       branch: undefined,
+      asker: of.asker,
     };
     of.res.on("close", () => {
       const inner = this["~"];

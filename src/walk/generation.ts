@@ -23,7 +23,7 @@ import type { Ledger } from "./money/ledger.ts";
 import type { Turnstile } from "./bounds/turnstile.ts";
 import type { Watchdog } from "./bounds/watchdog.ts";
 import type { Exchange } from "../plugin/exchange.ts";
-import type { HostCandidate } from "./mounted.ts";
+import type { HostCandidate, MountedRoute } from "./mounted.ts";
 
 /**
  * A request as the walk tells of it, on its way to observers: with its client's whole address, and without the process, which
@@ -59,6 +59,8 @@ export interface Generation {
   /** What a key usually gets out of a model: what an expected hold sets aside. */
   readonly usual: Usual;
   readonly watchdog: Watchdog;
+  /** The route at which a plugin asks on behalf of a request. */
+  door(path: string): MountedRoute | undefined;
   /** Where observers hear of a request that is over; undefined: there are none. */
   readonly seen: ((heard: HeardRequest) => void) | undefined;
   /** How many bytes may be held and how many requests may be inside at once, in the whole process. */

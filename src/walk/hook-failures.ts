@@ -1,5 +1,6 @@
 // What becomes of a hook that fails: it throws what is no refusal, or it takes longer than the operator lets it. Hooks are
 // wrapped once per generation; at run time only a hook that returns a promise costs anything.
+import { isPromise } from "../lib/promise.ts";
 import { fault, faultOf, type Fault } from "../model/error.ts";
 import type { Logger } from "../plugin/context.ts";
 import { HOOKS, type Hooks } from "../plugin/middleware.ts";
@@ -179,9 +180,6 @@ export function late({ id, timeoutMs, log }: Tolerance, hook: string): Error {
   slow.add(problem);
   return lent(problem);
 }
-
-const isPromise = <T>(said: T | Promise<T>): said is Promise<T> =>
-  typeof (said as { then?: unknown } | undefined)?.then === "function";
 
 /**
  * What a hook that nothing waits for has said. A promise is no answer: what it would still do comes too late, so the hook has

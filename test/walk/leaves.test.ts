@@ -91,12 +91,22 @@ describe("a field that the target's codec knows", () => {
   );
 });
 
+/** Names that mean something to the language, and nothing to an API. */
+const ODD = ["__proto__", "constructor", "hasOwnProperty", "then", "catch", "toJSON", "valueOf"];
+const VALUES = ["-1", "null", '"then"', '{"n":128}', "[[]]"];
+
 it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) => [from, into])))(
-  "a field named __proto__ is a field like any other, from %s into %s",
+  "a field with an odd name is a field like any other, from %s into %s",
   async (from, into) => {
-    const { body } = await left(from!, into!, JSON.parse('{"__proto__":{"n":128}}'));
-    // One API refuses a request for a name that it does not know: only its own clients may mean it.
-    expect(Object.hasOwn(body!, "__proto__")).toBe(into !== "gemini" || from === "gemini");
+    for (const name of ODD)
+      for (const value of VALUES) {
+        const { body } = await left(from!, into!, JSON.parse(`{"${name}":${value}}`));
+        const said = `${name}: ${value}`;
+        // One API refuses a request for a name that it does not know: only its own clients may mean it.
+        if (into !== "gemini" || from === "gemini")
+          expect(Object.hasOwn(body!, name), said).toBe(true);
+        if (Object.hasOwn(body!, name)) expect(body![name], said).toEqual(JSON.parse(value));
+      }
   },
 );
 

@@ -8,7 +8,7 @@ import type { Json } from "../../model/values.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { HostExchange } from "../../walk/exchange.ts";
 import type { Generation } from "../../walk/generation.ts";
-import type { MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
+import type { MountedFrontend, MountedProvider, MountedRoute } from "../../walk/mounted.ts";
 import { Accounts } from "../../walk/accounts.ts";
 import { CandidateResolver } from "../../walk/candidates/resolver.ts";
 import type { Services } from "../services/services.ts";
@@ -82,7 +82,7 @@ export async function build(
   kinds.ofFrontends(mounted.frontends);
   kinds.check(config, setup);
   checkSameModels(config, catalogue, setup);
-  if (problems.length === 0 && probe)
+  if (!problems.some((p) => p.severity === "error") && probe)
     problems.push(...(await ready(config, providers, services, scope, of.place)));
   if (problems.some((p) => p.severity === "error")) {
     await end(scope, services, "a generation that was not used did not end well");
@@ -95,7 +95,7 @@ export async function build(
     watching.leave();
   };
   return {
-    gen: generation(of, { catalogue, providers, doors: mounted.doors, inFlight }),
+    gen: generation(of, { catalogue, providers, mounted, inFlight }),
     frontends: [...mounted.frontends, ...frontends],
     admin: served.admin,
     warnings: problems,
@@ -125,11 +125,13 @@ function generation(
   made: {
     readonly catalogue: Catalogue;
     readonly providers: ReadonlyMap<string, MountedProvider>;
-    readonly doors: MountedFrontends["doors"];
+    readonly mounted: MountedFrontends;
     readonly inFlight: InFlight;
   },
 ): Generation {
-  const { catalogue, providers, doors, inFlight } = made;
+  const { catalogue, providers, mounted, inFlight } = made;
+  const { doors } = mounted;
+  const asked = askedAt(mounted.frontends);
   const { models, unmounted } = config;
   return {
     number,
@@ -157,6 +159,7 @@ function generation(
     rests: services.rests,
     attempts: config.attempts,
     retiring: services.retiring,
+    door: (path) => asked.get(path),
     watchdog: services.watchdog,
     seen:
       config.observers.length > 0 || config.remember > 0
@@ -175,6 +178,17 @@ function generation(
       return inFlight.enter(x);
     },
   };
+}
+
+/** Where a request can be made with a body alone. */
+function askedAt(frontends: readonly MountedFrontend[]): ReadonlyMap<string, MountedRoute> {
+  const found = new Map<string, MountedRoute>();
+  for (const frontend of frontends)
+    for (const route of frontend.routes)
+      if ("op" in route && route.op === "generate" && route.method === "POST" && !route.protocols)
+        for (const path of [route.path].flat())
+          if (!path.includes(":") && !found.has(path)) found.set(path, { frontend, route, path });
+  return found;
 }
 
 /** Ends everything that the generation owns. A plugin that fails to end stops no other; the log says which. */

@@ -10,6 +10,7 @@ import { quote } from "../../money/quote.ts";
 import type { Context } from "../../plugin/context.ts";
 import { matches } from "../../walk/candidates/pattern.ts";
 import { lent } from "../../walk/hook-failures.ts";
+import { ask } from "../../walk/walk.ts";
 import type { ContextServices, Services } from "../services/services.ts";
 
 export interface ContextOptions {
@@ -56,6 +57,7 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
           throw lent(problem);
         });
     },
+    ask: (request, of) => ask(id, request, of),
     keys: services.keys!,
     catalogue: view(catalogue),
     price: (candidate, usage) => quote(candidate, usage, wallClock()),

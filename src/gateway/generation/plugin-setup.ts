@@ -5,12 +5,16 @@ import { problem, type ProblemText } from "../../config/problems.ts";
 import type { Located, MountConfig } from "../../config/types.ts";
 import type { Scope } from "../../lib/scope.ts";
 import { sayable } from "../../model/error.ts";
+import type { PluginKind } from "../../plugin/define.ts";
+import { deprecatedMade } from "../../plugin/deprecated.ts";
 import { strangerMade } from "../../plugin/members.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Services } from "../services/services.ts";
 import { createContext } from "./context.ts";
 
 const SETUP_MS = 10_000;
+/** Of one outside the gateway, whose process is started first. */
+const OUTSIDE_MS = 30_000;
 
 /** A place in gateway.yaml for something that went wrong with what stands there. */
 export type ProblemLocator = (id: string, words: ProblemText) => Located;
@@ -49,16 +53,20 @@ export class PluginSetup {
     mounted: MountConfig<any>,
     scope = this.scope,
   ): Promise<(T & Commands) | undefined> {
-    const { id, use } = mounted;
+    const { id, use, from } = mounted;
+    const kind: PluginKind = mounted.definition["~tollgate"];
     try {
-      const made = await inTime<T & Commands>(() => this.#made(mounted, scope));
+      const limit = mounted.definition["~outside"] ? OUTSIDE_MS : SETUP_MS;
+      const made = await inTime<T & Commands>(() => this.#made(mounted, scope), limit);
       if (made === "late") {
-        this.complain(id, problem.setupSlow(use, SETUP_MS));
+        this.complain(id, problem.setupSlow(use, limit));
         return undefined;
       }
-      const stranger = strangerMade(mounted.definition["~tollgate"], made);
+      const stranger = strangerMade(kind, made);
       if (stranger)
         this.complain(id, problem.unknownMember(use, stranger.part, stranger.name, stranger.near));
+      for (const { member, since, write } of deprecatedMade(kind, made))
+        this.complain(id, problem.deprecatedMember(from, member, since, write));
       if (made.commands) this.commands.set(id, made.commands);
       return made;
     } catch (error) {
@@ -80,10 +88,10 @@ export class PluginSetup {
   }
 }
 
-async function inTime<T>(work: () => T | Promise<T>): Promise<T | "late"> {
+async function inTime<T>(work: () => T | Promise<T>, limit: number): Promise<T | "late"> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), SETUP_MS);
+    timer = setTimeout(() => resolve("late"), limit);
   });
   try {
     return await Promise.race([Promise.resolve().then(work), late]);

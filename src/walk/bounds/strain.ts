@@ -1,7 +1,7 @@
 // How late this process is with all that it does, and how full its memory: when either is too much no new call is taken, whatever
 // the limit says. Late is what its own work has delayed: where a machine gives its time to others, or slept, refusing a client
 // would make nothing faster.
-import { getHeapStatistics } from "node:v8";
+import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 
 const EVERY_MS = 100;
 /** What one late tick says is little; a second of them says a lot. */
@@ -10,8 +10,10 @@ const WEIGHT = 0.3;
 const LATE_MS = 250;
 /** And so late: none. */
 const VERY_LATE_MS = 1_000;
-/** Of the heap that the process may have. */
+/** Of the heap that what lives longer may have: V8 ends the process when that is full, however much room is left for what is young. */
 const FULL = 0.95;
+/** V8's limit has room in it for what is young: three semi-spaces, of 32 MiB each where no operator says otherwise. */
+const YOUNG = 96 * 2 ** 20;
 /** After so many ticks without a call nothing is measured. */
 const IDLE_TICKS = 100;
 
@@ -68,8 +70,7 @@ export class Strain implements Disposable {
     this.#worked = worked;
     this.#late += (Math.max(0, late) - this.#late) * WEIGHT;
     this.#due = now + EVERY_MS;
-    const { used_heap_size: used, heap_size_limit: most } = getHeapStatistics();
-    this.#full = used > most * FULL;
+    this.#full = old() > (getHeapStatistics().heap_size_limit - YOUNG) * FULL;
     if (++this.#idle > IDLE_TICKS && !this.over) this[Symbol.dispose]();
   }
 
@@ -78,4 +79,12 @@ export class Strain implements Disposable {
     this.#timer = undefined;
     this.#late = 0;
   }
+}
+
+/** What has outlived its youth, in bytes. */
+function old(): number {
+  let sum = 0;
+  for (const { space_name: name, space_used_size: used } of getHeapSpaceStatistics())
+    if (!name.startsWith("new_")) sum += used;
+  return sum;
 }

@@ -1,3 +1,4 @@
+import { isPromise } from "../../lib/promise.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { put } from "../../lib/member.ts";
 import { fail } from "../../model/error.ts";
@@ -114,7 +115,7 @@ function translate(call: HostCall, protocol: Protocol): Body {
 }
 
 const isBody = (said: unknown): said is Body =>
-  typeof said === "object" && said !== null && !Array.isArray(said) && !("then" in said);
+  typeof said === "object" && said !== null && !Array.isArray(said) && !isPromise(said);
 
 const pathOf = (path: Path, call: HostCall): string =>
   typeof path === "string" ? path : path(call);

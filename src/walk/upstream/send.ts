@@ -1,3 +1,4 @@
+import { isPromise } from "../../lib/promise.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail, fault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
@@ -151,6 +152,3 @@ function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: 
   if (said.length < BOUNDS.refusal.most) refusals.set(problem, { status, headers, body: said });
   throw problem;
 }
-
-const isPromise = (signing: HeadersOut | Promise<HeadersOut>): signing is Promise<HeadersOut> =>
-  typeof (signing as { then?: unknown }).then === "function";

@@ -39,6 +39,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/bad-variable
     config/bare-variable
     config/beside-socket
+    config/builtin-outside
     config/defined-twice
     config/duplicate-key
     config/empty-file
@@ -55,10 +56,12 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/interpolated-key
     config/interpolated-use
     config/keep
+    config/kind-outside
     config/look-alike
     config/missing-key
     config/mode-without-socket
     config/nested-reference
+    config/network-open
     config/no-admin-listener
     config/no-provider-left
     config/not-a-file
@@ -70,6 +73,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/same-credential
     config/same-listener
     config/same-token
+    config/socket-path
     config/star-carries-nothing
     config/syntax
     config/tag
@@ -99,6 +103,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     plugin/changed
     plugin/check
     plugin/check-failed
+    plugin/deprecated-member
     plugin/import-failed
     plugin/import-slow
     plugin/lock-unreadable

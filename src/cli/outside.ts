@@ -1,0 +1,22 @@
+// What the process of a plugin runs that stands outside the gateway (`isolate: child`). It has what its gateway gave it: its own code
+// to read, and a connection.
+import { readFileSync } from "node:fs";
+import { Socket } from "node:net";
+import { OutsidePlugin } from "../isolation/inside/plugin.ts";
+import { graphOf } from "../loader/graph.ts";
+import { createLoader } from "../loader/load.ts";
+import { lentModules } from "./lent-modules.ts";
+import { keepPrototype } from "./prototype.ts";
+
+keepPrototype();
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+
+const plugin = new OutsidePlugin(async (entry) => {
+  const texts = graphOf(entry).files.map((file) => readFileSync(file, "utf8"));
+  const named = (specifier: string) => texts.some((text) => text.includes(specifier));
+  const load = createLoader({ builtin: {}, host: await lentModules(named) });
+  const found = await load(entry, "middleware", entry);
+  if ("problem" in found) throw new Error(found.problem.message);
+  return found.definition as Record<string, unknown>;
+});
+plugin.speak(new Socket({ fd: 3 }));

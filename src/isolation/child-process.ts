@@ -1,0 +1,142 @@
+// A process with no environment and no rights but to read its own code: Node's permissions stand between it and the machine. They are
+// a belt, as Node says itself, and no wall: an operator who needs one runs the plugin elsewhere and names its socket.
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
+import type { Duplex, Readable } from "node:stream";
+import { packageRoot } from "../config/default.ts";
+
+/** Of the child: a plugin that leaks ends itself, not the machine. */
+const HEAP_MIB = 256;
+const RSS_BYTES = 512 * 1024 * 1024;
+const LOOK_MS = 500;
+
+export interface ChildOptions {
+  /** Files and folders that it may read. */
+  readonly reads: readonly string[];
+  /** The folder that it may write. */
+  readonly folder?: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** A line that it wrote. */
+  readonly said: (line: string) => void;
+}
+
+export interface Child {
+  readonly stream: Duplex;
+  readonly pid: number;
+  /** At once, whatever it does. */
+  kill(): void;
+  /** How it ended. */
+  readonly over: Promise<string>;
+}
+
+const SOURCE = import.meta.filename.endsWith(".ts");
+
+/** From Node 25 on a process may be denied the network. */
+export const DENIES_NETWORK = Number(process.versions.node.split(".")[0]) >= 25;
+
+/** What it runs is ours until it imports the plugin. */
+const program = (): string =>
+  join(packageRoot(), SOURCE ? "src/cli/outside.ts" : "dist/src/cli/outside.js");
+
+/** The gateway's own code, and what stands beside it in node_modules. */
+function ownCode(): string[] {
+  const root = realpathSync(packageRoot());
+  const own = ["package.json", "src", "dist", "plugins", "schemas", "node_modules"].map((each) =>
+    join(root, each),
+  );
+  const beside = dirname(root).endsWith(`${sep}node_modules`) ? [dirname(root)] : [];
+  return [...own, ...beside].filter((each) => existsSync(each));
+}
+
+export function startChild(of: ChildOptions): Child {
+  const reads = [...ownCode(), ...of.reads, ...(of.folder === undefined ? [] : [of.folder])];
+  const args = [
+    "--permission",
+    ...reads.map((path) => `--allow-fs-read=${path}`),
+    ...(of.folder === undefined ? [] : [`--allow-fs-write=${of.folder}`]),
+    `--max-old-space-size=${HEAP_MIB}`,
+    "--disable-warning=SecurityWarning",
+    ...(SOURCE ? ["--conditions=tollgate-source"] : []),
+    program(),
+  ];
+  const child = spawn(process.execPath, args, {
+    env: { ...of.env },
+    cwd: of.folder ?? "/",
+    // Signals of a terminal are for the gateway: it ends its children itself.
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
+  for (const out of [child.stdout, child.stderr]) lines(out!, of.said);
+  const over = new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
+    child.once("error", (error) => resolve(error.message));
+  });
+  const stream = child.stdio[3] as Duplex;
+  const kill = () => void child.kill("SIGKILL");
+  const keeper = child.pid === undefined ? undefined : keep(child.pid);
+  const watching = setInterval(() => {
+    if (memoryOf(child.pid) > RSS_BYTES) kill();
+  }, LOOK_MS);
+  watching.unref();
+  void over.then(() => {
+    clearInterval(watching);
+    keeper?.kill("SIGKILL");
+    stream.destroy();
+  });
+  // What it ends with keeps no gateway alive.
+  child.unref();
+  (stream as Duplex & { unref?(): void }).unref?.();
+  return { stream, pid: child.pid ?? 0, kill, over };
+}
+
+/**
+ * Whatever ends this process, SIGKILL too, closes the pipe; then the child is killed, also one that loops and hears of nothing. Where
+ * there is no shell, the child itself ends when its connection does.
+ */
+function keep(pid: number): ChildProcess {
+  const keeper = spawn("/bin/sh", ["-c", 'read -r _; kill -9 "$1"', "sh", String(pid)], {
+    env: {},
+    cwd: "/",
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  keeper.on("error", () => {});
+  keeper.stdin!.on("error", () => {});
+  (keeper.stdin as unknown as { unref?(): void }).unref?.();
+  keeper.unref();
+  return keeper;
+}
+
+/** Of a process, in bytes, where the system says so in a file; 0 elsewhere. */
+function memoryOf(pid: number | undefined): number {
+  try {
+    const [, resident] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ");
+    return Number(resident) * 4096;
+  } catch {
+    return 0;
+  }
+}
+
+const MOST_LINES = 50;
+const MOST_LINE = 1_000;
+
+/** At most so many a second, each cut. */
+function lines(from: Readable, said: (line: string) => void): void {
+  let rest = "";
+  let since = 0;
+  let count = 0;
+  from.on("error", () => {});
+  from.on("data", (chunk: Buffer) => {
+    const all = (rest + chunk.toString("utf8")).split("\n");
+    rest = all.pop()!.slice(-MOST_LINE);
+    const now = performance.now();
+    if (now - since > 1_000) {
+      since = now;
+      count = 0;
+    }
+    for (const line of all)
+      if (line !== "" && ++count <= MOST_LINES) said(line.slice(0, MOST_LINE));
+  });
+  (from as Readable & { unref?(): void }).unref?.();
+}

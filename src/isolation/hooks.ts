@@ -1,0 +1,189 @@
+// Hooks that ask a plugin outside. Each is one question; events of an answer go to it in batches and come back as it lets them pass.
+import { fail } from "../model/error.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { Call, Candidate, RecordedAnswer, Reply } from "../plugin/call.ts";
+import type { Arrival, Exchange } from "../plugin/exchange.ts";
+import type { AttemptResult, Exclusion, Hooks, RouteResult } from "../plugin/middleware.ts";
+import type { Outcome } from "../plugin/outcome.ts";
+import { type LentAnswers, type OutsideLink, PluginFailure } from "./link.ts";
+import { revived } from "./frames.ts";
+import type { Connected, Stages } from "./stages.ts";
+import { type OutsideHook, plainCall, plainCandidate, plainExchange } from "./what-crosses.ts";
+
+export interface Outside extends Connected {
+  readonly stages: Stages;
+}
+
+type X = Arrival & Partial<Exchange>;
+
+/** Of one request, what it was told of it already. */
+interface Known {
+  readonly link: OutsideLink;
+  request: boolean;
+}
+
+const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
+  typeof it === "object" && it !== null && !Array.isArray(it);
+
+/** What a hook did beside its answer, in its order. Done here it is checked as any hook's is. */
+function done(x: X, said: Readonly<Record<string, unknown>>): void {
+  const list = said["does"] ?? [];
+  if (!Array.isArray(list) || list.length > 200)
+    throw new PluginFailure("What it did is no list, or too long.");
+  for (const one of list as readonly unknown[]) {
+    if (!Array.isArray(one)) throw new PluginFailure("What it did cannot be used.");
+    const [what, a, b] = one as unknown[];
+    const texts = typeof a === "string" && typeof b === "string";
+    if (what === "label" && texts) x.label(a, b);
+    else if (what === "header" && texts) x.header(a, b);
+    else if (what === "tighten" && typeof a === "string") x.tighten(a as never);
+    else if (what === "occupy" && typeof a === "string" && typeof b === "number") x.occupy(a, b);
+    else if (what === "identify" && isMapping(a) && typeof a["id"] === "string")
+      x.identify(JSON.parse(JSON.stringify(a), revived) as never);
+    else throw new PluginFailure("What it did is nothing that a hook can do.");
+  }
+}
+
+/** `has`: the hooks that it said it has. */
+export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
+  const asking = new Asking(of);
+  const hooks: { [H in OutsideHook]: NonNullable<Hooks[H]> } = {
+    admit: (x, credential) => asking.admit(x, credential),
+    rewrite: (request, x) => asking.rewrite(request, x),
+    inspect: (request, x) => asking.inspect(request, x),
+    route: (list, x) => asking.route(list, x),
+    attempt: (call, next) => asking.attempt(call, next),
+    event: (call, next, stop) => of.stages.event(of, call, next, stop, asking.about),
+    watch: (call, stop) => of.stages.watch(of, call, stop, asking.about),
+    settle: (x, outcome) => asking.settle(x, has.includes("settle") ? outcome : undefined),
+  };
+  // The end of a request is told whatever it has: what it keeps of it goes.
+  const mine: readonly OutsideHook[] = [...has, "settle"];
+  return Object.fromEntries(mine.map((hook) => [hook, hooks[hook]]));
+}
+
+class Asking {
+  readonly #of: Outside;
+  readonly #known = new WeakMap<object, Known>();
+
+  constructor(of: Outside) {
+    this.#of = of;
+  }
+
+  /** With the request, where it was not told of it yet. */
+  readonly about = (link: OutsideLink, x: X): object => {
+    const one = this.#told(link, x);
+    const plain = plainExchange(x);
+    if (one.request || !x.model || x.op === "relay") return { x: plain };
+    one.request = true;
+    return { x: plain, request: x.request };
+  };
+
+  async admit(x: Arrival, credential: string | undefined): Promise<void> {
+    const read = async () => this.about(await this.#of.link(), await x.read());
+    const given = (link: OutsideLink) => {
+      this.#told(link, x);
+      return { x: plainExchange(x), credential };
+    };
+    await this.#ask("admit", x, given, { read });
+  }
+
+  async rewrite(request: ModelRequest, x: Exchange): Promise<ModelRequest> {
+    const said = await this.#ask("rewrite", x, this.#with(request, x));
+    if (said["request"] === undefined) return request;
+    return JSON.parse(JSON.stringify(said["request"]), revived) as ModelRequest;
+  }
+
+  async inspect(request: ModelRequest, x: Exchange): Promise<void> {
+    await this.#ask("inspect", x, this.#with(request, x));
+  }
+
+  async route(list: readonly Candidate[], x: Exchange): Promise<RouteResult> {
+    const candidates = list.map(plainCandidate);
+    const given = (link: OutsideLink) => ({ ...this.about(link, x), candidates });
+    const said = await this.#ask("route", x, given);
+    return said["list"] === undefined ? list : routed(said["list"], list);
+  }
+
+  async attempt(call: Call, next: () => Promise<Reply>): Promise<AttemptResult> {
+    let reply: Reply | undefined;
+    const x = call.exchange;
+    const got = () => reply ?? fail("internal", "next() was not called.");
+    const given = (link: OutsideLink) => ({ ...this.about(link, x), call: plainCall(call) });
+    const said = await this.#ask("attempt", x, given, {
+      next: async () => {
+        reply = await next();
+        const { status, headers, limits } = reply;
+        return { status, headers, limits };
+      },
+      record: async (max: unknown) => {
+        const answer = await got().record(typeof max === "number" ? max : 0);
+        return answer && { ...answer, body: answer.body.toString("base64") };
+      },
+      settled: () => got().settled(),
+    });
+    return attempted(said, reply);
+  }
+
+  /** `outcome`: where it has a hook that is told. */
+  async settle(x: X, outcome: Outcome | undefined): Promise<void> {
+    const link = await this.#of.link();
+    if (outcome) await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }));
+    if (this.#known.get(x)?.link === link) link.tell("over", { x: x.id });
+  }
+
+  readonly #with = (request: ModelRequest, x: Exchange) => (link: OutsideLink) => {
+    this.#told(link, x).request = true;
+    return { x: plainExchange(x), request };
+  };
+
+  #told(link: OutsideLink, x: X): Known {
+    let one = this.#known.get(x);
+    if (one?.link !== link) this.#known.set(x, (one = { link, request: false }));
+    return one;
+  }
+
+  async #ask(
+    hook: OutsideHook,
+    x: X,
+    given: (link: OutsideLink) => object,
+    answers?: LentAnswers,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const now = this.#of.link();
+    const link = "then" in now ? await now : now;
+    // The client goes: what works for it hears.
+    const gone = () => link.tell("gone", { x: x.id });
+    x.signal.addEventListener("abort", gone);
+    const said = await link
+      .ask(hook, given(link), answers)
+      .finally(() => x.signal.removeEventListener("abort", gone));
+    if (!isMapping(said)) throw new PluginFailure(`It answered ${hook} with what is no object.`);
+    if (said["does"] !== undefined) done(x, said);
+    return said;
+  }
+}
+
+function routed(said: unknown, list: Parameters<NonNullable<Hooks["route"]>>[0]): RouteResult {
+  if (!Array.isArray(said)) throw new PluginFailure("route gave no list.");
+  return (said as readonly unknown[]).map((one) => {
+    const { i, kind, code, message } = (isMapping(one) ? one : {}) as Record<string, unknown>;
+    const candidate = list[typeof i === "number" ? i : -1];
+    if (!candidate) throw new PluginFailure("route gave a candidate that there is not.");
+    return kind === undefined ? candidate : ({ candidate, kind, code, message } as Exclusion);
+  });
+}
+
+function attempted(
+  said: Readonly<Record<string, unknown>>,
+  reply: Reply | undefined,
+): AttemptResult {
+  const { answer, recorded } = said;
+  if (isMapping(answer)) return { answer: answer as never };
+  if (isMapping(recorded) && typeof recorded["body"] === "string")
+    return {
+      ...(recorded as unknown as RecordedAnswer),
+      body: Buffer.from(recorded["body"], "base64"),
+    };
+  if (said["reply"] === true && reply) return reply;
+  throw new PluginFailure("attempt gave no answer.");
+}

@@ -1,0 +1,103 @@
+// Requests as they are known in the process of a plugin: the same object for the same request, however many hooks are asked of it.
+import { fail } from "../../model/error.ts";
+
+type Said = Readonly<Record<string, unknown>>;
+export interface RequestFrame {
+  readonly x: Said & { readonly id: string };
+  readonly request?: unknown;
+}
+/** What a hook did, in its order. */
+export type HookDeeds = unknown[][];
+
+const HEAD = [
+  "id",
+  "frontend",
+  "method",
+  "path",
+  "address",
+  "certificate",
+  "params",
+  "headers",
+  "presents",
+  "identity",
+  "limits",
+  "privacy",
+];
+const READ = ["protocol", "kind", "op", "name", "model", "stream", "features", "size"];
+
+/** One request. What it does is noted, and told with the hook's answer. */
+export class OutsideExchange {
+  #said: Said = {};
+  #request: unknown;
+  #aborter = new AbortController();
+  /** Of the hook that is asked now. */
+  does: HookDeeds = [];
+  read: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
+
+  take({ x, request }: RequestFrame): this {
+    this.#said = x;
+    if (request !== undefined) this.#request = request;
+    for (const member of [...HEAD, ...READ])
+      Object.defineProperty(this, member, {
+        value: x[member],
+        configurable: true,
+        enumerable: true,
+      });
+    return this;
+  }
+  get query(): URLSearchParams {
+    return new URLSearchParams(this.#said["query"] as string);
+  }
+  get request(): unknown {
+    return this.#request ?? fail("internal", "x.request is not there before the body is read.");
+  }
+  get body(): never {
+    return fail("internal", "x.body does not reach a plugin outside the gateway: read x.request.");
+  }
+  get signal(): AbortSignal {
+    return this.#aborter.signal;
+  }
+  over(): void {
+    this.#aborter.abort();
+  }
+  identify(who: unknown): void {
+    this.does.push(["identify", who]);
+    Object.defineProperty(this, "identity", { value: who, configurable: true, enumerable: true });
+  }
+  tighten(to: string): void {
+    this.does.push(["tighten", to]);
+  }
+  occupy(scope: string, most: number): void {
+    this.does.push(["occupy", scope, most]);
+  }
+  header(name: string, value: string): void {
+    this.does.push(["header", name, value]);
+  }
+  label(name: string, value: string): void {
+    this.does.push(["label", name, value]);
+  }
+}
+
+/** Those whose end was never told, of a gateway that is much too busy. */
+const MOST = 20_000;
+
+export class Exchanges {
+  readonly #known = new Map<string, OutsideExchange>();
+
+  of(frame: RequestFrame): OutsideExchange {
+    const { id } = frame.x;
+    let x = this.#known.get(id);
+    if (!x) {
+      this.#known.set(id, (x = new OutsideExchange()));
+      if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!);
+    }
+    return x.take(frame);
+  }
+  gone(id: string): void {
+    this.#known.get(id)?.over();
+  }
+  over(id: string): void {
+    this.gone(id);
+    this.#known.delete(id);
+  }
+}

@@ -1,0 +1,90 @@
+// The isolation floor: plugins outside the gateway. What may stand there, by name; and requests and calls as plain data, for a frame.
+// May import: lib, model, plugin, config. May not: the loader, the walk, the gateway.
+import type { Call, Candidate } from "../plugin/call.ts";
+import type { Context } from "../plugin/context.ts";
+import type { Arrival, Exchange } from "../plugin/exchange.ts";
+import type { Hooks } from "../plugin/middleware.ts";
+import type { PluginKind } from "../plugin/define.ts";
+
+/** The kinds of plugins. */
+export const OUTSIDE_KINDS = ["middleware"] as const satisfies readonly PluginKind[];
+
+/** Hooks that are waited for, and those that are told of events. `charge` and `prepare` answer at once. */
+export const OUTSIDE_HOOKS = [
+  "admit",
+  "rewrite",
+  "inspect",
+  "route",
+  "attempt",
+  "event",
+  "watch",
+  "settle",
+] as const satisfies readonly (keyof Hooks)[];
+export type OutsideHook = (typeof OUTSIDE_HOOKS)[number];
+
+/** What the context has there. The rest answers at once, of things that are here. */
+export const OUTSIDE_CONTEXT = [
+  "id",
+  "log",
+  "signal",
+  "own",
+  "onDispose",
+  "every",
+  "shared",
+  "fetch",
+  "keys",
+  "env",
+  "readFile",
+  "stateDir",
+] as const satisfies readonly (keyof Context)[];
+
+/** The head, and what was read of the body: all but the request, which is long and goes along once. */
+export function plainExchange(x: Arrival & Partial<Exchange>) {
+  return {
+    id: x.id,
+    frontend: x.frontend,
+    method: x.method,
+    path: x.path,
+    address: x.address,
+    certificate: x.certificate,
+    params: x.params,
+    headers: x.headers,
+    query: x.query.toString(),
+    presents: x.presents,
+    identity: x.identity,
+    limits: x.limits,
+    privacy: x.privacy,
+    ...(x.model && {
+      protocol: x.protocol,
+      kind: x.kind,
+      op: x.op,
+      name: x.name,
+      model: x.model,
+      stream: x.stream,
+      features: x.features,
+      size: x.size,
+    }),
+  };
+}
+
+export const plainCandidate = (of: Candidate) => ({
+  id: of.id,
+  provider: of.provider,
+  protocol: of.protocol,
+  lane: of.lane,
+  model: of.model,
+  info: of.info,
+  credential: of.credential,
+  policy: of.policy,
+  weight: of.weight,
+  resting: of.resting,
+});
+
+export const plainCall = (call: Call) => ({
+  ...plainCandidate(call),
+  attempt: call.attempt,
+  n: call.n,
+  op: call.op,
+  name: call.name,
+  params: call.params,
+});

@@ -1,0 +1,56 @@
+/** A token that a backend gave, and how long it is good. */
+export interface MintedToken {
+  readonly token: string;
+  readonly forMs: number;
+}
+
+interface KeptToken extends MintedToken {
+  readonly until: number;
+}
+
+/** The most that a token is fetched anew before its end, and the part of its life: a request must not carry one that ends on its way. */
+const EARLY_MS = 300_000;
+const EARLY_PART = 0.1;
+
+/**
+ * Tokens that end, by account: for `sign` and `refused` of a provider's `auth`. Many requests at once fetch one; one that is near its
+ * end is fetched anew while the old one is still used; a failure is not kept. `ctx.shared` keeps them across reloads.
+ */
+export class AccountTokens {
+  readonly #now: () => number;
+  readonly #kept = new Map<string, KeptToken>();
+  readonly #coming = new Map<string, Promise<string>>();
+
+  /** `now`: the time in milliseconds, as `Date.now` has it. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** The account's token; `mint` is asked where there is none, and before it ends. An account is any text: its secret is better hashed. */
+  get(account: string, mint: () => Promise<MintedToken>): string | Promise<string> {
+    const kept = this.#kept.get(account);
+    const left = kept ? kept.until - this.#now() : 0;
+    if (kept && left > Math.min(EARLY_MS, kept.forMs * EARLY_PART)) return kept.token;
+    const coming = this.another(account, mint);
+    if (!kept || left <= 0) return coming;
+    // A request that comes after it is over is told why there is no other.
+    coming.catch(() => {});
+    return kept.token;
+  }
+
+  /** One that is not the last one: for a token that the backend has called over. */
+  another(account: string, mint: () => Promise<MintedToken>): Promise<string> {
+    const coming = this.#coming.get(account);
+    if (coming) return coming;
+    const fetched = mint().then(({ token, forMs }) => {
+      const now = this.#now();
+      // Accounts that are configured no more leave nothing behind.
+      for (const [other, { until }] of this.#kept) if (until <= now) this.#kept.delete(other);
+      this.#kept.set(account, { token, forMs, until: now + forMs });
+      return token;
+    });
+    this.#coming.set(account, fetched);
+    fetched.finally(() => this.#coming.delete(account)).catch(() => {});
+    return fetched;
+  }
+}

@@ -1,0 +1,125 @@
+// A guard that another program is, in another language, at a socket; and what a config may not ask of plugins outside.
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+
+const DOCS = join(import.meta.dirname, "../../docs/plugins");
+const started: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+});
+
+async function guardAt(socket: string): Promise<ChildProcess> {
+  const child = spawn("python3", [join(DOCS, "words_guard.py"), socket], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  started.push(child);
+  await until(() => {
+    try {
+      return readFileSync(socket).length === 0;
+    } catch (error) {
+      // It is there, and no file.
+      return (error as NodeJS.ErrnoException).code === "ENXIO";
+    }
+  });
+  return child;
+}
+
+const ask = async (at: Daemon, words: string): Promise<[number, string]> => {
+  const answer = await fetch(`${at.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${at.key}` },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: words }] }),
+  });
+  return [answer.status, await answer.text()];
+};
+
+const yaml = (entry: string) =>
+  `frontends: [chat-completions]\nmiddleware:\n  - auth\n  - ${entry}\nproviders: { demo: { use: demo } }\n`;
+
+describe("a guard in Python", () => {
+  it("is the one on its page", () => {
+    const page = readFileSync(join(DOCS, "isolation.md"), "utf8");
+    expect(page).toContain(readFileSync(join(DOCS, "words_guard.py"), "utf8"));
+  });
+
+  it("refuses its words, and is met again when it was gone", async () => {
+    const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
+    const guard = await guardAt(socket);
+    await using at = await startGateway({
+      yaml: yaml(`{ use: "unix:${socket}", with: { words: [Secret] } }`),
+    });
+    expect((await ask(at, "a word"))[0]).toBe(200);
+    expect(await ask(at, "a SECRET word")).toEqual([403, expect.stringContaining("These words")]);
+
+    guard.kill("SIGKILL");
+    await new Promise((resolve) => guard.once("exit", resolve));
+    // Without it nothing passes.
+    expect((await ask(at, "a word"))[0]).toBeGreaterThanOrEqual(500);
+    rmSync(socket);
+    await guardAt(socket);
+    await until(async () => (await ask(at, "a word"))[0] === 200);
+    expect((await ask(at, "a secret word"))[0]).toBe(403);
+  }, 90_000);
+});
+
+describe("a config that asks for more than can stand outside", () => {
+  const plugin = (hooks: string) => `
+import { defineMiddleware } from "tollgate/plugin";
+export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "nowhere", ${hooks} });
+`;
+  it.each([
+    ["a built-in", "{ use: auth, isolate: child }", "", /4:\d+ .*"auth" is a part of the gateway/s],
+    [
+      "a word that there is not",
+      "{ use: ./mine.ts, isolate: chld }",
+      "setup: () => ({})",
+      /4:\d+ .*"child"/s,
+    ],
+    [
+      "charge",
+      "{ use: ./mine.ts, isolate: child }",
+      "setup: () => ({ charge() { return undefined; } })",
+      /4:\d+ .*its charge cannot stand outside.*inspect/s,
+    ],
+    [
+      "prepare",
+      "{ use: ./mine.ts, isolate: child }",
+      "setup: () => ({ prepare() {} })",
+      /4:\d+ .*its prepare cannot stand outside/s,
+    ],
+    [
+      "needs that are functions",
+      "{ use: ./mine.ts, isolate: child }",
+      "needs: { origins: () => [] }, setup: () => ({})",
+      /4:\d+ .*needs\.origins are a function/s,
+    ],
+    [
+      "an import that throws",
+      "{ use: ./mine.ts, isolate: child }",
+      "setup: () => ({}) }); throw new Error('at once'); ({",
+      /4:\d+ .*at once/s,
+    ],
+    [
+      "a socket that nobody answers",
+      '{ use: "unix:./none.sock" }',
+      "",
+      /4:\d+ .*none\.sock: ENOENT/s,
+    ],
+    ["no socket", '{ use: "unix:guard" }', "", /4:\d+ .*names no socket/s],
+  ])("is told of %s, with its line", async (_name, entry, hooks, words) => {
+    const began = startGateway({ yaml: yaml(entry), files: { "mine.ts": plugin(hooks) } });
+    await expect(began).rejects.toThrow(words);
+  });
+
+  it("is told which kind can", async () => {
+    const began = startGateway({
+      yaml: "frontends: [{ use: chat-completions, isolate: child }]\nproviders: { demo: { use: demo } }\n",
+    });
+    await expect(began).rejects.toThrow(/1:\d+ .*"isolate".*only a middleware can stand outside/s);
+  });
+});

@@ -1,0 +1,189 @@
+// What a plugin outside says is not believed: whatever it says, others go on, and what was asked of it is told.
+import { duplexPair } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { faultOf } from "../../../src/model/error.ts";
+import { frameIn, LineReader } from "../../../src/isolation/frames.ts";
+import { OutsideLink, PluginFailure } from "../../../src/isolation/link.ts";
+import { quiet, until } from "../../kit/waits.ts";
+
+function linked(answers = {}) {
+  const [here, there] = duplexPair();
+  const ended: string[] = [];
+  const told: string[] = [];
+  const link = new OutsideLink({
+    stream: here,
+    answers,
+    heard: (name) => void told.push(name),
+    over: (why) => ended.push(why),
+  });
+  const asked: any[] = [];
+  const reader = new LineReader();
+  there.on("error", () => {});
+  there.on("data", (chunk: Buffer) =>
+    reader.push(
+      chunk,
+      () => Infinity,
+      (line) => {
+        asked.push(JSON.parse(line));
+        return true;
+      },
+    ),
+  );
+  const say = (frame: unknown) =>
+    void there.write(`${typeof frame === "string" ? frame : JSON.stringify(frame)}\n`);
+  return { link, say, there, asked, ended, told };
+}
+const turn = () => quiet(5);
+
+describe("a link", () => {
+  it("answers in any order, each by its number", async () => {
+    const { link, say } = linked();
+    const both = Promise.all([link.ask("a", 1), link.ask("b", 2)]);
+    say({ answer: 2, value: "two" });
+    say({ answer: 1, value: "one" });
+    expect(await both).toEqual(["one", "two"]);
+    link.end("done");
+  });
+
+  it("tells a word from a failure", async () => {
+    const { link, say } = linked();
+    const word = link.ask("a", {}).catch((problem: unknown) => problem);
+    say({ answer: 1, fault: { kind: "forbidden", message: "No.", code: "words", other: 1 } });
+    expect(faultOf(await word)).toEqual({ kind: "forbidden", message: "No.", code: "words" });
+    const failure = link.ask("a", {}).catch((problem: unknown) => problem);
+    say({ answer: 2, error: "broke" });
+    expect(await failure).toBeInstanceOf(PluginFailure);
+    const nonsense = link.ask("a", {}).catch((problem: unknown) => problem);
+    say({ answer: 3, fault: { kind: "constructor", message: "x" } });
+    expect(faultOf(await nonsense)).toBeUndefined();
+    link.end("done");
+  });
+
+  it.each([
+    ["no JSON", "{"],
+    ["no object", "7"],
+    ["a frame of two sorts", { ask: 1, tell: "x" }],
+    ["a frame of none", { hello: 1 }],
+    ["an answer without a question", { answer: 99, value: 1 }],
+    ["a number that is none", { answer: "1" }],
+    ["deep nesting", "[".repeat(100_000)],
+    ["nothing", ""],
+  ])("ends at %s, and what was asked fails", async (_name, frame) => {
+    const { link, say, ended } = linked();
+    const asked = link.ask("a", {}).catch((problem: unknown) => problem);
+    say(frame);
+    expect(await asked).toBeInstanceOf(PluginFailure);
+    expect(ended).toHaveLength(1);
+    await expect(link.ask("b", {})).rejects.toBeInstanceOf(PluginFailure);
+  });
+
+  it("ends at a second answer", async () => {
+    const { link, say, ended } = linked();
+    const asked = link.ask("a", {});
+    say({ answer: 1, value: 1 });
+    expect(await asked).toBe(1);
+    say({ answer: 1, value: 2 });
+    await turn();
+    expect(ended).toEqual([expect.stringContaining("twice")]);
+  });
+
+  it("ends at a line that has no end, before all of it is kept", async () => {
+    const { link, there, ended } = linked();
+    const asked = link.ask("a", {}).catch((problem: unknown) => problem);
+    const piece = Buffer.alloc(1024 * 1024, 32);
+    for (let i = 0; i < 12 && ended.length === 0; i++) {
+      there.write(piece);
+      await turn();
+    }
+    expect(ended).toEqual([expect.stringContaining("more at once")]);
+    expect(await asked).toBeInstanceOf(PluginFailure);
+  });
+
+  it("ends where it is told too much", async () => {
+    const { say, ended } = linked();
+    say('{"tell":"log"}\n'.repeat(100_000) + '{"tell":"log"}');
+    await until(() => ended.length > 0);
+    expect(ended).toEqual([expect.stringContaining("too much")]);
+  });
+
+  it("asks one that is silent whether it is there, and ends without a word", async () => {
+    const { link, say, asked, ended } = linked();
+    const first = link.ask("a", {});
+    say({ answer: 1, value: 0 });
+    await first;
+    const hung = link.ask("b", {}).catch((problem: unknown) => problem);
+    expect(await hung).toBeInstanceOf(PluginFailure);
+    expect(asked.at(-1)).toEqual({ tell: "ping" });
+    expect(ended).toEqual(["it does not answer"]);
+  }, 30_000);
+
+  it("waits for one that says it is there", async () => {
+    const { link, say, asked, ended } = linked();
+    const first = link.ask("a", {});
+    say({ answer: 1, value: 0 });
+    await first;
+    const slow = link.ask("b", {});
+    for (let i = 0; i < 40; i++) {
+      await quiet(100);
+      if (asked.at(-1)?.tell === "ping") say({ tell: "pong" });
+    }
+    say({ answer: 2, value: "late" });
+    expect([await slow, ended]).toEqual(["late", []]);
+    link.end("done");
+  }, 30_000);
+
+  it("answers what belongs to a question as long as it is open, and nothing else", async () => {
+    const { link, say, asked } = linked({ known: () => "there" });
+    const open = link.ask("attempt", {}, { next: () => "head" });
+    say({ ask: 1, name: "next", of: 1 });
+    say({ ask: 2, name: "known" });
+    say({ ask: 3, name: "next" });
+    say({ ask: 4, name: "constructor", of: 1 });
+    await turn();
+    say({ answer: 1, value: "over" });
+    await open;
+    say({ ask: 5, name: "next", of: 1 });
+    await turn();
+    const answers = Object.fromEntries(
+      asked.filter((one) => one.answer).map((one) => [one.answer, one.value ?? one.error]),
+    );
+    expect(answers).toEqual({
+      1: "head",
+      2: "there",
+      3: expect.stringContaining("cannot be asked"),
+      4: expect.stringContaining("cannot be asked"),
+      5: expect.stringContaining("cannot be asked"),
+    });
+    link.end("done");
+  });
+});
+
+describe("lines", () => {
+  it("are the same however their bytes come", () => {
+    const bytes = Buffer.from('{"tell":"é"}\n{"tell":"b"}\n\n{"tell":"c"}');
+    for (let size = 1; size <= bytes.length; size++) {
+      const heard: string[] = [];
+      const reader = new LineReader();
+      for (let at = 0; at < bytes.length; at += size)
+        reader.push(
+          bytes.subarray(at, at + size),
+          () => 1_000,
+          (line) => heard.push(line) > 0,
+        );
+      expect(heard).toEqual(['{"tell":"é"}', '{"tell":"b"}', ""]);
+    }
+  });
+
+  it("are frames of one sort, or none", () => {
+    expect(frameIn('{"ask":1,"name":"x"}')).toEqual({ ask: 1, name: "x" });
+    for (const text of [
+      '{"ask":0,"name":"x"}',
+      '{"ask":1}',
+      '{"ask":1.5,"name":"x"}',
+      "[]",
+      "null",
+      '{"tell":1}',
+    ])
+      expect(frameIn(text), text).toBeUndefined();
+  });
+});
