@@ -1,5 +1,6 @@
 // examples/acme-cloud.ts
-import { defineProvider, fail } from "tollgate/plugin";
+import { createHash } from "node:crypto";
+import { AccountTokens, defineProvider, fail } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 
 /** One credential, as an operator writes it. */
@@ -34,25 +35,27 @@ export default defineProvider({
     },
   },
   setup({ base_url }, ctx) {
-    // By account. The promise is kept, and not the token: many requests at once fetch one.
-    const tokens = new Map<string, Promise<string>>();
-    const another = (account: Account) => {
-      const { client_id, client_secret } = account;
-      const fetching = ctx
-        .fetch(`${base_url}/token`, {
+    const tokens = ctx.shared("tokens", () => new AccountTokens(Date.now));
+    const mint =
+      ({ client_id, client_secret }: Account) =>
+      async () => {
+        const answer = await ctx.fetch(`${base_url}/token`, {
           method: "POST",
           headers: { "content-type": "application/json" },
           body: JSON.stringify({ client_id, client_secret }),
-        })
-        .then(async (answer) => {
-          if (!answer.ok) fail("upstream_auth", `Acme gave no token: ${answer.status}.`);
-          return ((await answer.json()) as { token: string }).token;
         });
-      tokens.set(client_id, fetching);
-      // A failure is not kept: the next request asks again.
-      fetching.catch(() => tokens.delete(client_id));
-      return fetching;
-    };
+        if (!answer.ok) fail("upstream_auth", `Acme gave no token: ${answer.status}.`);
+        const { token, expires_in = 3600 } = (await answer.json()) as {
+          token: string;
+          expires_in?: number;
+        };
+        return { token, forMs: expires_in * 1000 };
+      };
+    // By secret too: after a change of it nothing of the old one is used.
+    const named = (account: Account) =>
+      createHash("sha256")
+        .update(JSON.stringify([base_url, account]))
+        .digest("hex");
     return {
       endpoints: [
         {
@@ -60,11 +63,11 @@ export default defineProvider({
           base: `${base_url}/v1`,
           auth: {
             sign: async (_request, account) => ({
-              authorization: `Bearer ${await (tokens.get(account.client_id) ?? another(account))}`,
+              authorization: `Bearer ${await tokens.get(named(account), mint(account))}`,
             }),
             async refused({ status }, account) {
               if (status !== 401) return false;
-              await another(account);
+              await tokens.another(named(account), mint(account));
               return true;
             },
           },

@@ -2,8 +2,16 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { bare, declarationsOf, MODULES, reference, report } from "../../.build/contract.ts";
+import {
+  bare,
+  declarationsOf,
+  MODULES,
+  reference,
+  report,
+  sinceIn,
+} from "../../.build/contract.ts";
 import { isOlder } from "../../src/loader/definition.ts";
+import { DEPRECATED } from "../../src/plugin/deprecated.ts";
 
 const root = join(import.meta.dirname, "../..");
 const museum = join(root, "test/museum");
@@ -37,6 +45,13 @@ describe("the contract", () => {
     }
   });
 });
+
+/** Members with the line to write instead of them. */
+const deprecatedIn = (text: string): string[] =>
+  Array.from(
+    text.matchAll(/@deprecated ([^\n]*?) ?\*\/\s+(?:readonly )?(\w+)/g),
+    ([, write, member]) => `${member}: ${write}`,
+  );
 
 /** Names of modules → names of declarations → their lines. */
 function read(text: string): Map<string, Map<string, string[]>> {
@@ -94,6 +109,33 @@ describe("within api 1", () => {
       const older = readFileSync(join(museum, version, "api.txt"), "utf8");
       expect(lost(older, report()).filter((line) => !(line in CHANGED))).toEqual([]);
     }
+  });
+
+  it("what is to go says so in its type and when it is mounted, with the same words", () => {
+    const inTypes = MODULES.slice(0, 1).flatMap((module) =>
+      declarationsOf(module).flatMap(({ text }) => deprecatedIn(text)),
+    );
+    const told = DEPRECATED.map(({ member, write }) => `${member}: ${write}`);
+    expect(inTypes.sort()).toEqual([...told].sort());
+    expect(
+      deprecatedIn(
+        "interface A {\n  /** Where.\n   * @deprecated base: url */\n  readonly url?: string;\n  b: 1;\n}",
+      ),
+    ).toEqual(["url: base: url"]);
+  });
+
+  it("the page says since when each thing is there: by the reports of versions, else by the one to come", () => {
+    const older = "# tollgate/plugin\n\nexport interface A {\n}\n\n# other\n\nexport type C = 1;\n";
+    const newer = `# tollgate/plugin\n\nexport interface A {\n}\n\nexport declare const B: 1;\n`;
+    const since = (name: string) =>
+      sinceIn(
+        [
+          ["0.1", older],
+          ["0.2", newer],
+        ],
+        name,
+      );
+    expect(["A", "B", "C", "AB"].map(since)).toEqual(["0.1", "0.2", undefined, undefined]);
   });
 
   it("a member that goes, or is another one, is seen", () => {

@@ -51,7 +51,7 @@ const plugins: Readonly<Record<string, Definition>> = {
 
 describe("every example", () => {
   it("imports what third parties get, and begins with its own name", () => {
-    for (const file of readdirSync(FOLDER)) {
+    for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".ts"))) {
       const source = readFileSync(join(FOLDER, file), "utf8");
       expect(source.split("\n")[0]).toBe(`// examples/${file}`);
       // As a plugin beside others of its kind would.

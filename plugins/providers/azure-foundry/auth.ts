@@ -1,10 +1,16 @@
 // How a request is let in: a key, or a token of Entra ID that a client secret, a federated workload, the machine's own identity, or
 // Azure's own library gives.
 import { createHash } from "node:crypto";
-import { fail, type Context, type Signable, type TokenAuth } from "tollgate/plugin";
+import {
+  AccountTokens,
+  fail,
+  type Context,
+  type MintedToken,
+  type Signable,
+  type TokenAuth,
+} from "tollgate/plugin";
 import { asAzure } from "./library.ts";
 import { answered, type TokenRequest } from "./minting.ts";
-import { Tokens, type Minted } from "./tokens.ts";
 
 /** One credential, as an operator writes it. */
 export interface Account {
@@ -73,7 +79,7 @@ export function foundryAuth(
   entra: Entra,
   door: Door,
 ): TokenAuth<Account> {
-  const tokens = ctx.shared("tokens", () => new Tokens());
+  const tokens = ctx.shared("tokens", () => new AccountTokens(Date.now));
   const name = (account: Account): string =>
     createHash("sha256")
       .update(JSON.stringify([entra.loginUrl, door.scope, account]))
@@ -99,7 +105,7 @@ async function minted(
   entra: Entra,
   scope: string,
   account: Account,
-): Promise<Minted> {
+): Promise<MintedToken> {
   if (account.from === "azure_identity") return asAzure(scope);
   return answered(ctx.fetch, await request(ctx, entra, scope, account));
 }

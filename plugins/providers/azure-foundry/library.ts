@@ -1,6 +1,5 @@
 // What Azure's own library finds: sign-ins of its tools, certificates, all that is not asked for here.
-import { fail } from "tollgate/plugin";
-import type { Minted } from "./tokens.ts";
+import { fail, type MintedToken } from "tollgate/plugin";
 
 /** Of the library, what is asked here: it is not there unless the operator wants it. */
 interface Library {
@@ -13,7 +12,7 @@ interface Library {
 
 const NAME: string = "@azure/identity";
 
-export async function asAzure(scope: string): Promise<Minted> {
+export async function asAzure(scope: string): Promise<MintedToken> {
   let library: Library;
   try {
     library = (await import(NAME)) as Library;

@@ -1,6 +1,5 @@
 // One question for a token, and what its answer says.
-import { fail, type Context } from "tollgate/plugin";
-import type { Minted } from "./tokens.ts";
+import { fail, type Context, type MintedToken } from "tollgate/plugin";
 
 /** With a form it is posted, without one it is got. */
 export interface TokenRequest {
@@ -12,7 +11,7 @@ export interface TokenRequest {
 export async function answered(
   fetch: Context["fetch"],
   { url, form, headers }: TokenRequest,
-): Promise<Minted> {
+): Promise<MintedToken> {
   const answer = await fetch(
     url,
     form

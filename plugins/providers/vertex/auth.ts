@@ -1,8 +1,13 @@
 // How a request is let in: a key, or a token that a service account, the machine's own account or the operator gives.
 import { createHash } from "node:crypto";
-import { fail, type Context, type TokenAuth } from "tollgate/plugin";
+import {
+  AccountTokens,
+  fail,
+  type Context,
+  type MintedToken,
+  type TokenAuth,
+} from "tollgate/plugin";
 import { assertion, serviceAccount } from "./account.ts";
-import { Tokens, type Minted } from "./tokens.ts";
 
 /** One credential, as an operator writes it. */
 export interface Account {
@@ -49,9 +54,9 @@ export function vertexAuth(
   ctx: Pick<Context, "fetch" | "shared">,
   tokenUrl: string,
 ): TokenAuth<Account> {
-  const tokens = ctx.shared("tokens", () => new Tokens());
+  const tokens = ctx.shared("tokens", () => new AccountTokens(Date.now));
   const clock = ctx.shared("clock", () => ({ aheadMs: 0 }));
-  const minted = (json: string): Promise<Minted> => asked(ctx.fetch, tokenUrl, json, clock);
+  const minted = (json: string): Promise<MintedToken> => asked(ctx.fetch, tokenUrl, json, clock);
   const nameOf = (json: string) =>
     createHash("sha256").update(`${tokenUrl}\n${json}`).digest("hex");
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -88,7 +93,7 @@ async function asked(
   url: string,
   json: string,
   clock: { aheadMs: number },
-): Promise<Minted> {
+): Promise<MintedToken> {
   const account = serviceAccount(json);
   for (let turn = 0; ; turn++) {
     const answer = await fetch(url, {
@@ -125,7 +130,7 @@ const wordsOf = (said: { readonly [name: string]: unknown } | null): string => {
 };
 
 /** The library keeps and renews what it finds; it is asked again when that is called over. */
-async function adc(): Promise<Minted> {
+async function adc(): Promise<MintedToken> {
   let library: typeof import("google-auth-library");
   try {
     library = await import("google-auth-library");

@@ -1,0 +1,162 @@
+// The laws of a cache in a whole gateway: the same answer to the same request, to nobody else, and nothing that is private.
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { defineMiddleware } from "tollgate/plugin";
+import { json, say, startGateway } from "tollgate/testing";
+import { conform } from "tollgate/testing/vitest";
+import { expect, test } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import plugin from "../src/index.ts";
+
+conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+
+/** Takes every key for its own name, and what stands before its dash for its team: two keys are two tenants. */
+const door = defineMiddleware({
+  api: 1,
+  name: "door",
+  summary: "Lets every key in",
+  sends: "nowhere",
+  setup: () => ({
+    admit(x, secret = "none") {
+      x.identify({ id: secret, labels: { team: secret.split("-")[0] } });
+    },
+  }),
+});
+
+/** A provider that says what it was asked, and how often it was asked at all. */
+const house = (options: object = {}, more: object = {}) => {
+  let asked = 0;
+  return startGateway({
+    plugins: { "exact-cache": plugin, door },
+    upstream: {
+      "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
+      "POST /*": (one) => say(`${++asked} for ${one.json().messages.at(-1).content}`).to(one),
+    },
+    config: {
+      middleware: ["door", "zdr", { use: "exact-cache", with: options }],
+      providers: {
+        up: {
+          use: "openai-compatible",
+          with: { base_url: "${env:UPSTREAM}/v1" },
+          credentials: [{ name: "main", with: { api_key: "canary" }, zdr: { declared: true } }],
+        },
+      },
+      ...more,
+    },
+  });
+};
+type House = Awaited<ReturnType<typeof house>>;
+const told = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
+  headers["x-tollgate-cache"]?.split(";")[0];
+
+test("whatever is asked by whom and how: an answer is its own key's, and it is of the same request", async () => {
+  await using at = await house();
+  const one = fc.record({
+    key: fc.constantFrom("red-ann", "red-bob", "blue-cid"),
+    words: fc.constantFrom("Hi", "Ho", "Hi "),
+    stream: fc.boolean(),
+    temperature: fc.constantFrom(0, 0.5),
+    user: fc.constantFrom("one", "two"),
+    private: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(one, { maxLength: 12 }), async (all) => {
+      for (const { key, words, stream, temperature, user, private: hidden } of all) {
+        const body = { messages: [{ role: "user", content: words }], temperature, user };
+        const headers: Record<string, string> = hidden ? { "service-zdr": "required" } : {};
+        const before = asked(at).length;
+        const got = await at.ask("up/model", words, { key, stream, body, headers });
+        const name = JSON.stringify([key, words, stream, temperature]);
+        const kept = known.get(name);
+        expect(got.text).toMatch(new RegExp(`^\\d+ for ${words}$`));
+        expect(told(got)).toBe(hidden ? "off" : kept === undefined ? "miss" : "hit");
+        expect(asked(at).length - before).toBe(told(got) === "hit" ? 0 : 1);
+        if (told(got) === "hit") expect(got.text).toBe(kept);
+        else if (!hidden) known.set(name, got.text);
+      }
+    }),
+    { numRuns: 8 },
+  );
+});
+const known = new Map<string, string>();
+const asked = ({ up }: House) => up.requests.filter(({ method }) => method === "POST");
+
+test("several that ask at once ask a provider once, and each key for itself", async () => {
+  await using at = await house();
+  const keys = ["ann", "ann", "ann", "bob", "bob"];
+  const got = await Promise.all(keys.map((key) => at.ask("up/model", "Hi", { key })));
+  expect(asked(at).length).toBe(2);
+  expect(new Set(got.slice(0, 3).map(({ text }) => text)).size).toBe(1);
+  expect(new Set(got.map(({ text }) => text)).size).toBe(2);
+  expect(at.calls).toHaveLength(2);
+});
+
+test("a team shares where an operator says so, and who is of none shares nothing", async () => {
+  await using at = await house({ share: "label:team" });
+  const hear = async (key: string) => told(await at.ask("up/model", "Hi", { key }));
+  expect(await hear("red-ann")).toBe("miss");
+  expect(await hear("red-bob")).toBe("hit");
+  expect(await hear("blue-cid")).toBe("miss");
+  await using other = await house({ share: "label:floor" });
+  expect(told(await other.ask("up/model", "Hi"))).toBe("off");
+});
+
+test("a client's Cache-Control is kept to", async () => {
+  await using at = await house();
+  const hear = async (said?: string) =>
+    told(await at.ask("up/model", "Hi", said ? { headers: { "cache-control": said } } : {}));
+  expect(await hear("no-store")).toBe("off");
+  expect(await hear()).toBe("miss");
+  expect(await hear("no-cache")).toBe("miss");
+  expect(await hear("max-age=60")).toBe("hit");
+  expect(await hear("max-age=0")).toBe("miss");
+  expect(await hear()).toBe("hit");
+});
+
+test("what was cut, refused, failed, or comes of what a provider keeps is not given again", async () => {
+  await using at = await house();
+  const twice = async (body: { [field: string]: unknown }) => {
+    await at.ask("up/model", "Hi", { stream: true, body });
+    return told(await at.ask("up/model", "Hi", { stream: true, body }));
+  };
+  expect(await twice({ n: 2 })).toBe("off");
+  expect(await twice({ tools: [{ type: "web_search" }] })).not.toBe("hit");
+  for (const speech of [
+    say("Cut").finish("length"),
+    say("No").finish("filtered"),
+    say("x").fail("Broken"),
+  ]) {
+    at.up.script({ "POST /*": (one) => speech.to(one) });
+    expect(await twice({ seed: 1 })).toBe("miss");
+  }
+});
+
+test("it holds no more than it may, and of one tenant no more than that", async () => {
+  const long = "x".repeat(300_000);
+  await using at = await house({ max_mb: 2, tenant_mb: 1 });
+  const hear = async (key: string, n: number) =>
+    told(await at.ask("up/model", `${n} ${long}`, { key, body: { seed: n } }));
+  for (let n = 0; n < 6; n++) await hear("ann", n);
+  await hear("bob", 0);
+  expect(await hear("bob", 0)).toBe("hit");
+  expect(await hear("ann", 5)).toBe("hit");
+  expect(await hear("ann", 0)).toBe("miss");
+});
+
+test("a private word is in nothing that is kept, and is not answered from what was", async () => {
+  await using at = await house({}, { log: { level: "debug" } });
+  const canary = "canary-6f1d2c";
+  const zdr = { headers: { "service-zdr": "required" } };
+  const said = async (manner: object) => told(await at.ask("up/model", canary, manner));
+  expect([await said(zdr), await said(zdr)]).toEqual(["off", "off"]);
+  // The same words in the open are asked anew: nothing was kept of the private ones.
+  expect(await said({})).toBe("miss");
+  expect(asked(at).length).toBe(3);
+  expect(await said(zdr)).toBe("off");
+  for (const name of readdirSync(at.stateDir, { recursive: true, encoding: "utf8" })) {
+    const file = join(at.stateDir, name);
+    if (statSync(file).isFile()) expect(readFileSync(file).includes(canary)).toBe(false);
+  }
+  expect(JSON.stringify(at.logs)).not.toContain(canary);
+});

@@ -1,0 +1,123 @@
+// What is personal leaves under a name, and comes back as it was: whole, streamed, in tools' arguments, wherever it is cut.
+import * as fc from "fast-check";
+import { call, say, speaking, startGateway } from "tollgate/testing";
+import { conform, hooks } from "tollgate/testing/vitest";
+import { expect, test } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import plugin, { vaultOf } from "../src/index.ts";
+
+conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+
+hooks(plugin, {
+  with: { persons: ["Ann Smith"] },
+  passes: ["Hello"],
+  rewrites: [
+    { request: "I am ann@example.org.", becomes: "I am [EMAIL_1].", hides: "example.org" },
+    { request: "Ann Smith, +49 30 1234567", becomes: "[PERSON_2], [PHONE_1]", hides: "1234567" },
+    { request: "Card 4111 1111 1111 1111", becomes: "[CARD_1]", hides: "4111" },
+    {
+      request: {
+        system: "Serve b@example.org.",
+        turns: ["a@example.org", "b@example.org?", "No."],
+      },
+      becomes: "[EMAIL_1]?",
+      hides: "@example",
+    },
+  ],
+  streams: [
+    {
+      request: "I am ann@example.org and Ann Smith.",
+      says: "Dear [PERSON_2], [EMAIL_1] is yours; [EMAIL_9] and [x] are not.",
+      comes: "Dear Ann Smith, ann@example.org is yours; [EMAIL_9] and [x] are not.",
+    },
+  ],
+});
+
+test("whatever is said, what was hidden comes back, and none of it is in what leaves", () => {
+  const word = fc.constantFrom(
+    "ann@example.org",
+    "b+c@mail.example.com",
+    "Ann Smith",
+    "Zoë",
+    "4111-1111-1111-1111",
+  );
+  const other = fc.constantFrom("Hello ", ", ", "[", "]", "[EMAIL_", " 12 ", "\n", '"', "\\");
+  fc.assert(
+    fc.property(fc.array(fc.oneof(word, other), { maxLength: 12 }), (parts) => {
+      const vault = vaultOf(["email", "card", "iban", "phone"], ["Ann Smith", "Zoë"]);
+      const text = parts.join(" ");
+      const hidden = vault.hide(text);
+      expect(vault.show(hidden)).toBe(text);
+      expect(hidden).not.toMatch(/@|Smith|Zoë|4111/);
+      // A second reading gives the same names.
+      expect(vault.hide(text)).toBe(hidden);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+const house = () =>
+  startGateway({
+    plugins: { "pii-vault": plugin },
+    config: {
+      middleware: ["door", { use: "pii-vault", with: { persons: ['Ann "Zoë" Smith'] } }],
+      providers: { up: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1" } } },
+    },
+  });
+
+test.each([true, false])(
+  "a tool is called with the words themselves, streamed: %s",
+  async (stream) => {
+    await using at = await house();
+    at.up.script(speaking(call("send", { to: "[EMAIL_1]", name: "[PERSON_2]" }), ["model"]));
+    const got = await at.ask("up/model", 'ann@example.org, Ann "Zoë" Smith', { stream });
+    const parts = got.body
+      .split("\n")
+      .flatMap((line) => /^(?:data: )?(\{.*)$/.exec(line)?.[1] ?? []);
+    const args = parts
+      .map((part) => JSON.parse(part).choices?.[0])
+      .map((one) => (one?.delta ?? one?.message)?.tool_calls?.[0]?.function?.arguments ?? "");
+    expect(JSON.parse(args.join(""))).toEqual({ to: "ann@example.org", name: 'Ann "Zoë" Smith' });
+  },
+);
+
+test("what a client sends back of a tool's call is hidden again, however its letters are written", async () => {
+  await using at = await house();
+  const spoken = '{"to":"ann\\u0040example.org"}';
+  const tool_calls = [
+    { id: "c1", type: "function", function: { name: "send", arguments: spoken } },
+  ];
+  await at.ask("up/model", "", {
+    body: {
+      messages: [
+        { role: "user", content: "Write." },
+        { role: "assistant", content: null, tool_calls },
+        { role: "tool", tool_call_id: "c1", content: "Sent to ann@example.org" },
+      ],
+    },
+  });
+  const sent = at.up.requests
+    .filter(({ method }) => method === "POST")
+    .map(({ body }) => `${body}`)
+    .join("");
+  expect(sent).toContain("[EMAIL_1]");
+  expect(sent).not.toMatch(/example\.org|u0040/);
+});
+
+test("two requests know nothing of each other", async () => {
+  await using at = await house();
+  at.up.script(speaking(say("[EMAIL_1]"), ["model"]));
+  const [one, two] = await Promise.all([
+    at.ask("up/model", "a@example.org"),
+    at.ask("up/model", "Hi"),
+  ]);
+  expect([one.text, two.text]).toEqual(["a@example.org", "[EMAIL_1]"]);
+});
+
+test("a picture is refused, which is not looked into", async () => {
+  await using at = await house();
+  const image_url = { url: "data:image/png;base64,iVBORw0KGgo=" };
+  const content = [{ type: "image_url", image_url }];
+  const got = await at.ask("up/model", "", { body: { messages: [{ role: "user", content }] } });
+  expect([got.status, got.error?.code]).toEqual([403, "text_only"]);
+});

@@ -1,0 +1,73 @@
+// A verdict and a model, asked at once: nothing leaves before the verdict, and no verdict is a refusal.
+import { json, startGateway, upstream, type ScriptedAnswer } from "tollgate/testing";
+import { conform } from "tollgate/testing/vitest";
+import { expect, test } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import plugin from "../src/index.ts";
+
+conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+
+async function house(verdict: ScriptedAnswer, options: object = {}) {
+  const service = await upstream({ "POST /judge": verdict });
+  const at = await startGateway({
+    plugins: { "remote-guard": plugin },
+    config: {
+      middleware: [
+        "door",
+        {
+          use: "remote-guard",
+          with: { url: `${service.url}/judge`, token: "canary-7d1", ...options },
+        },
+      ],
+      providers: { up: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1" } } },
+    },
+  });
+  return {
+    at,
+    service,
+    async [Symbol.asyncDispose]() {
+      await at[Symbol.asyncDispose]();
+      await service.close();
+    },
+  };
+}
+
+test.each([true, false])(
+  "what is allowed is answered, streamed: %s, and the service hears what was said",
+  async (stream) => {
+    await using it = await house(json({ allow: true, label: "clean" }));
+    const got = await it.at.ask("up/model", "Hi", { stream });
+    expect([got.status, got.text]).toEqual([200, "Hello"]);
+    const [asked] = it.service.requests;
+    expect(asked!.headers.authorization).toBe("Bearer canary-7d1");
+    expect(asked!.json()).toEqual({ kind: "chat", texts: [{ role: "user", text: "Hi" }] });
+    expect(it.at.ledger).toContainEqual(expect.objectContaining({ do: "settle", outcome: "ok" }));
+  },
+);
+
+test.each([true, false])(
+  "what is not allowed is refused, streamed: %s, though the model has answered",
+  async (stream) => {
+    // The model is done long before: its words wait.
+    await using it = await house({ ...json({ allow: false, label: "injection" }), waitMs: 500 });
+    const got = await it.at.ask("up/model", "Hi", { stream });
+    expect([got.status, got.error?.code]).toEqual([400, "guard_refused"]);
+    expect(got.body).not.toContain("Hello");
+    // What the provider made is billed, as every call is.
+    expect(it.at.calls).toHaveLength(1);
+    expect(it.at.calls[0]!.outcome).not.toBe("ok");
+  },
+);
+
+test.each([
+  ["is down", json({}, 500)],
+  ["answers another thing", json({ allowed: "yes" })],
+  ["answers no JSON", { body: "<html>" }],
+  ["breaks off", { ...json({ allow: true }), cut: { after: "head", how: "reset" } as const }],
+  ["hangs", { ...json({ allow: true }), cut: { after: "nothing", how: "stall" } as const }],
+])("a service that %s lets nothing through", async (_how, verdict) => {
+  await using it = await house(verdict, { timeout_ms: 300 });
+  const got = await it.at.ask("up/model", "Hi");
+  expect([got.status, got.error?.code]).toEqual([503, "guard_unavailable"]);
+  expect(JSON.stringify(it.at.logs)).not.toContain("canary-7d1");
+});

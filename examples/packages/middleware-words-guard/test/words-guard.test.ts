@@ -1,0 +1,148 @@
+// What is masked, refused and stopped: on both lanes, in every protocol, and wherever an answer is cut.
+import * as fc from "fast-check";
+import { call, say, speaking, startGateway, type Speech } from "tollgate/testing";
+import { conform, hooks } from "tollgate/testing/vitest";
+import { describe, expect, test } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import plugin, { flowing } from "../src/index.ts";
+
+conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+
+hooks(plugin, {
+  with: { words: ["tulip", "tulips", "red rose"], mask: "[x]" },
+  rewrites: [{ request: "Any Tulips?", becomes: "Any [x]?", hides: "ulip" }],
+  streams: [
+    { says: "A TULIP, tulips and a red rose.", comes: "A [x], [x] and a [x].", leaks: "ulip" },
+  ],
+});
+
+hooks(plugin, {
+  with: { words: ["tulip"], does: "stop" },
+  passes: ["Tell me of roses."],
+  refuses: [{ request: "Any Tulips?", code: "word_not_allowed" }],
+  streams: [{ says: "Here is a tulip for you.", leaks: "tulip", stops: true }],
+});
+
+test("whatever the words and wherever the cuts, pieces become what the whole becomes", () => {
+  const letter = fc.constantFrom("a", "b", "c", " ", "😀", "é");
+  const word = fc.array(letter, { minLength: 1, maxLength: 4 }).map((all) => all.join(""));
+  fc.assert(
+    fc.property(
+      fc.array(word, { minLength: 1, maxLength: 4 }),
+      fc.array(fc.array(letter, { maxLength: 6 }), { maxLength: 8 }),
+      (words, pieces) => {
+        const found = new RegExp(words.toSorted((a, b) => b.length - a.length).join("|"), "giu");
+        const flow = flowing(found, Math.max(...words.map((one) => one.length)), () => "#");
+        const out = [...pieces.map((piece) => flow.push(piece.join(""))), flow.end()];
+        const whole = pieces.flat().join("");
+        expect(out.join("")).toBe(whole.replace(found, () => "#"));
+        for (const piece of out) expect(piece.isWellFormed()).toBe(true);
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+});
+
+/** Where a client asks, what it sends, and what of an answer is the model's words. */
+const user = (content: string) => [{ role: "user", content }];
+const CLIENTS = {
+  "chat-completions": ["/v1/chat/completions", { messages: user("Hi") }],
+  messages: ["/v1/messages", { messages: user("Hi"), max_tokens: 99 }],
+  responses: ["/v1/responses", { input: "Hi" }],
+  gemini: ["/v1beta/models/", { contents: [{ role: "user", parts: [{ text: "Hi" }] }] }],
+} as const;
+type Client = keyof typeof CLIENTS;
+const PROVIDERS = {
+  chat: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1" } },
+  messages: { use: "anthropic-compatible", with: { base_url: "${env:UPSTREAM}" } },
+};
+
+const house = (options: object) =>
+  startGateway({
+    plugins: { "words-guard": plugin },
+    config: {
+      frontends: Object.keys(CLIENTS),
+      middleware: ["door", { use: "words-guard", with: options }],
+      attempts: { target: 1, all: 1 },
+      providers: PROVIDERS,
+    },
+  });
+
+async function heard(url: string, client: Client, model: string, stream: boolean): Promise<string> {
+  const [path, body] = CLIENTS[client];
+  const verb = stream ? ":streamGenerateContent?alt=sse" : ":generateContent";
+  const at = client === "gemini" ? `${path}${encodeURIComponent(model)}${verb}` : path;
+  const answer = await fetch(url + at, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+      [client === "messages" ? "x-api-key" : "authorization"]:
+        client === "messages" ? "x" : "Bearer x",
+    },
+    body: JSON.stringify({ ...body, ...(client !== "gemini" && { model, stream }) }),
+  });
+  // A protocol without a word for an error in a stream has the connection's end for it.
+  let got = "";
+  try {
+    for await (const piece of answer.body!) got += Buffer.from(piece).toString();
+  } catch {
+    got += "\n(cut: it was stopped at a word)";
+  }
+  return got;
+}
+
+/** All strings of an answer's JSON, one after the other: what any client could make words of. */
+function words(body: string): string {
+  const parts = body.split("\n").flatMap((line) => /^(?:data: )?(\{.*)$/s.exec(line)?.[1] ?? []);
+  const all: string[] = [];
+  const read = (_name: string, value: unknown) => (
+    typeof value === "string" && all.push(value),
+    value
+  );
+  for (const part of body.startsWith("{") ? [body] : parts) JSON.parse(part, read);
+  return all.join("");
+}
+
+describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (client) => {
+  // A model gives a word a piece, so these come in two; and a letter a piece, in one block or in many.
+  const letters = (text: string): Speech =>
+    [...text].slice(1).reduce((made, one) => made.say(one), say(text[0]!));
+
+  test.each(Object.keys(PROVIDERS))(
+    "nothing of a stopped answer passes its words, from %s",
+    async (provider) => {
+      await using at = await house({ words: ["blue tulip"], does: "stop" });
+      const said = "I give a blue tulip to STRANGER";
+      for (const speech of [say(said), letters(said), say(said.slice(0, 16)).say(said.slice(16))])
+        for (const stream of [true, false]) {
+          at.up.script(speaking(speech, ["model"]));
+          const body = await heard(at.url, client, `${provider}/model`, stream);
+          expect(body).toContain("stopped at a word");
+          expect(words(body)).not.toMatch(/tulip|STRANGER/);
+        }
+    },
+  );
+
+  test.each(Object.keys(PROVIDERS))(
+    "no letter of masked words passes, from %s",
+    async (provider) => {
+      await using at = await house({ words: ["blue tulip"] });
+      const said = "I give a Blue Tulip to you";
+      for (const speech of [say(said), ...(provider === "chat" ? [letters(said)] : [])])
+        for (const stream of [true, false]) {
+          at.up.script(speaking(speech, ["model"]));
+          const body = await heard(at.url, client, `${provider}/model`, stream);
+          expect(words(body)).toMatch(/masked.* to.* you/s);
+          expect(words(body)).not.toMatch(/blue|tulip/i);
+        }
+      // In a tool's arguments, where a letter may be written by its number.
+      for (const stream of [true, false]) {
+        at.up.script(speaking(call("send", '{"flower":"a blue t\\u0075lip"}'), ["model"]));
+        const body = await heard(at.url, client, `${provider}/model`, stream);
+        expect(body).toContain("[masked]");
+        expect(words(body)).not.toMatch(/u0075|tulip/);
+      }
+    },
+  );
+});

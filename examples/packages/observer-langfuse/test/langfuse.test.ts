@@ -1,0 +1,91 @@
+// What Langfuse is told, in its ingestion API's shape, by a fake that takes no more than the real one: 207, errors by event.
+import { json, startGateway, upstream } from "tollgate/testing";
+import { conform } from "tollgate/testing/vitest";
+import { expect, test, vi } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import plugin from "../src/index.ts";
+
+conform(plugin, { ...manifest.tollgate, module: new URL("../src/index.ts", import.meta.url) });
+
+interface Event {
+  readonly id: string;
+  readonly type: string;
+  readonly timestamp: string;
+  readonly body: { readonly [name: string]: unknown };
+}
+
+/** It remembers events by their ids, as Langfuse does: one that comes twice counts once. */
+async function langfuse(faults: number[] = []) {
+  const kept = new Map<string, Event>();
+  const up = await upstream({
+    "POST /api/public/ingestion": (asked) => {
+      const fault = faults.shift() ?? 207;
+      const basic = Buffer.from("pk-lf-1:sk-lf-canary").toString("base64");
+      if (asked.headers.authorization !== `Basic ${basic}`) return json({ message: "No." }, 401);
+      if (fault >= 400) return json({ message: "Later." }, fault);
+      const { batch } = asked.json() as { batch: Event[] };
+      // A fault of 1: the first event of the batch alone cannot be taken now.
+      const errors = fault === 1 ? [{ id: batch[0]!.id, status: 500, message: "Busy." }] : [];
+      const successes = batch.slice(errors.length).map(({ id }) => ({ id, status: 201 }));
+      for (const event of batch.slice(errors.length)) kept.set(event.id, event);
+      return json({ successes, errors }, 207);
+    },
+  });
+  return { up, kept, [Symbol.asyncDispose]: () => up.close() };
+}
+
+const house = (url: string) =>
+  startGateway({
+    plugins: { langfuse: plugin },
+    config: {
+      observers: [
+        {
+          use: "langfuse",
+          with: { url, public_key: "pk-lf-1", secret_key: "sk-lf-canary", retry_ms: 20 },
+        },
+      ],
+      providers: {
+        up: {
+          use: "openai-compatible",
+          with: { base_url: "${env:UPSTREAM}/v1" },
+          models: { model: { price: { input: "1", output: "2" } } },
+        },
+      },
+    },
+  });
+
+test("a request is a trace with a generation a call: counts, cost, times, and no word of what was said", async () => {
+  await using fake = await langfuse();
+  await using at = await house(fake.up.url);
+  const { headers } = await at.ask("up/model", "a canary word", { stream: true });
+  await vi.waitFor(() => expect(fake.kept.size).toBe(2), 60_000);
+  const [trace, generation] = [...fake.kept.values()];
+  const id = headers["x-request-id"];
+  expect(trace).toMatchObject({ type: "trace-create", body: { id, userId: "tester" } });
+  expect(generation).toMatchObject({
+    type: "generation-create",
+    body: {
+      id: `${id}-1`,
+      traceId: id,
+      model: "model",
+      usageDetails: { input: 10, output: 5 },
+      costDetails: { total: 0.000_02 },
+      level: "DEFAULT",
+    },
+  });
+  const { startTime, completionStartTime, endTime } = generation!.body as Record<string, string>;
+  const times = [trace!.body["timestamp"] as string, startTime!, completionStartTime!, endTime!];
+  expect(times).toEqual(times.toSorted());
+  expect(JSON.stringify([...fake.kept.values()])).not.toContain("canary");
+});
+
+test("a failed call is an error; what Langfuse cannot take now is sent again, and what it refuses is not", async () => {
+  await using fake = await langfuse([500, 1, 429]);
+  await using at = await house(fake.up.url);
+  at.up.script({ "POST /v1/chat/completions": json({ error: { message: "No canary." } }, 400) });
+  await at.ask("up/model", "Hi");
+  await vi.waitFor(() => expect(fake.kept.size).toBe(2), 60_000);
+  const failed = [...fake.kept.values()].find(({ type }) => type === "generation-create");
+  expect(failed!.body).toMatchObject({ level: "ERROR", statusMessage: expect.any(String) });
+  expect(JSON.stringify([...fake.kept.values(), ...at.logs])).not.toContain("canary");
+});

@@ -1,0 +1,42 @@
+// What stands in examples/packages is what an author would publish: small, on the contract alone, with a page that says what its schema says.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Definition } from "tollgate/plugin";
+import { withTable } from "../../src/cli/check-plugin/option-table.ts";
+import { foreign, importsOf } from "../floors.ts";
+
+const FOLDER = join(import.meta.dirname, "../../examples/packages");
+const names = readdirSync(FOLDER, { withFileTypes: true }).flatMap((one) =>
+  one.isDirectory() ? [one.name] : [],
+);
+
+/** A relay of a protocol is more than an example of a hook. */
+const MOST: Readonly<Record<string, number>> = { "frontend-mcp-relay": 200 };
+
+describe.each(names)("%s", async (name) => {
+  const at = (path: string) => join(FOLDER, name, path);
+  const source = readFileSync(at("src/index.ts"), "utf8");
+  const { default: definition } = (await import(at("src/index.ts"))) as { default: Definition };
+
+  it("is one file that can be read at once, on what third parties get", () => {
+    expect(readdirSync(at("src"))).toEqual(["index.ts"]);
+    expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(MOST[name] ?? 150);
+    for (const one of importsOf(source))
+      expect(foreign(`plugins/examples/${name}`, one, [])).toBeUndefined();
+  });
+
+  it("has a page with the table of its options, and stands in the list", () => {
+    const page = readFileSync(at("README.md"), "utf8");
+    const fresh = withTable(page, [definition]);
+    if (process.env["UPDATE_README"] === "1") writeFileSync(at("README.md"), fresh!);
+    expect(readFileSync(at("README.md"), "utf8")).toBe(fresh);
+    expect(readFileSync(join(FOLDER, "README.md"), "utf8")).toContain(`(${name}/README.md)`);
+  });
+
+  it("is tested here as its author tests it", () => {
+    const [test] = readdirSync(at("test"));
+    const played = readFileSync(join(import.meta.dirname, test!), "utf8");
+    expect(played).toContain(`examples/packages/${name}/test/${test}`);
+  });
+});

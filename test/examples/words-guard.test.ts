@@ -1,0 +1,2 @@
+// The package's own tests, as its author plays them.
+await import("../../examples/packages/middleware-words-guard/test/words-guard.test.ts");
