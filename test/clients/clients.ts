@@ -3,6 +3,7 @@ import { claudeCode } from "./claude-code.ts";
 import type { Client } from "./client.ts";
 import { codex } from "./codex.ts";
 import { four } from "./four.ts";
+import { GEMINI_CLI } from "./google/cli.ts";
 import { GOOGLE } from "./google/plays.ts";
 import { installed } from "./install.ts";
 import { PYTHON } from "./python/plays.ts";
@@ -55,6 +56,7 @@ export const PLAYS: readonly Play[] = [
   })),
   RUNNER,
   ...GOOGLE,
+  GEMINI_CLI,
   ...VENDORS,
   ...PYTHON,
 ];

@@ -1,6 +1,7 @@
 // Where SDKs are judged: the real daemon, and behind it a model in each of the four protocols that upstreams speak. It says
 // what fits the question, and refuses what no provider of that protocol would take: a result without its call, a history
 // that has lost its beginning. What a call cost stands in the daemon's own ledger, under the name of its check.
+import { basename } from "node:path";
 import type { JsonObject, Usage } from "tollgate/plugin";
 import {
   failing,
@@ -81,6 +82,11 @@ export const HELLO = "Grüße aus Oslo 🌍";
 const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ";
 
 function saying({ words, results, tools, pictures }: Heard): Speech {
+  const notes = /Read these notes, one after the other: (.+)\./.exec(words)?.[1]?.split(" ") ?? [];
+  // One of them a turn: the last that was read says which is next.
+  const read = notes.findIndex((note) => results.some((text) => text.includes(basename(note)))) + 1;
+  if (tools.includes("read_file") && read < notes.length && (read > 0 || results.length === 0))
+    return think("I should look.", SIGNATURE).call("read_file", { file_path: notes[read]! });
   if (results.length > 0) return say(`They say: ${results.join(" ")}`);
   if (pictures > 0) return say("A dot.");
   if (words.includes("break off")) return say("Half of it ").fail("The model broke.");
@@ -96,6 +102,9 @@ function saying({ words, results, tools, pictures }: Heard): Speech {
   return think("Hm, hm.", SIGNATURE).say(HELLO);
 }
 
+/** How long a model says nothing that is asked to be silent. */
+const SILENCE_MS = 20_000;
+
 /** Whatever is refused is refused as a provider would, and shows in the client. */
 const judged =
   (
@@ -103,7 +112,12 @@ const judged =
   ): Reaction =>
   (asked) => {
     const why = refusal(asked);
-    if (why === undefined) return then(saying(heard(asked)).usage(USAGE), asked);
+    if (why === undefined) {
+      const said = then(saying(heard(asked)).usage(USAGE), asked);
+      return heard(asked).words.includes("be silent")
+        ? Promise.resolve(said).then((answer) => ({ ...answer, waitMs: SILENCE_MS }))
+        : said;
+    }
     const refused = failing(400, why);
     return typeof refused === "function" ? refused(asked) : (refused as ScriptedAnswer);
   };

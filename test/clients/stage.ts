@@ -158,12 +158,13 @@ export const ALONE = {
   no_proxy: "127.0.0.1",
 };
 
-async function run({ args, env, cwd }: Command) {
+/** A client's own program, which reaches nothing but this machine. */
+export async function run({ args, env, cwd }: Command, timeout = PLAY_MS) {
   const child = spawn(process.execPath, args, {
     cwd,
     env: { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8", ...ALONE, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: PLAY_MS,
+    timeout,
     killSignal: "SIGKILL",
   });
   let out = "";

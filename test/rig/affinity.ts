@@ -3,22 +3,49 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { preloaded, type ChangedSource } from "./plants/changed.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
 const CREDENTIALS = ["a", "b", "c"] as const;
 const PICKS = ["weighted", "sticky"] as const;
 type Pick = (typeof PICKS)[number];
 
+/** What is wrong with the gateway, and must be found. */
+const MUTANTS = {
+  // The order is drawn for each turn.
+  drawn: {
+    in: "walk/choosing/sticky.ts",
+    line: "conversation === undefined ? chance :",
+    instead: "conversation !== undefined ? chance :",
+  },
+  // Each worker has places of its own.
+  apart: {
+    in: "walk/choosing/sticky.ts",
+    line: "`${conversation}\\n",
+    instead: "`${process.pid} ${conversation}\\n",
+  },
+  // Many are at one place.
+  crowded: {
+    in: "walk/choosing/sticky.ts",
+    line: "${id}\\n${credential}`",
+    instead: "${id}\\n${credential.replace('b', 'a')}`",
+  },
+} as const satisfies Record<string, ChangedSource>;
+
 export interface AffinityOptions {
   readonly conversations: number;
   readonly turns: number;
   readonly seed: number;
+  readonly mutant?: keyof typeof MUTANTS;
 }
 
 export async function affinity(of: AffinityOptions): Promise<Verdict> {
   const wrong: string[] = [];
   await using up = await caches();
-  await using daemon = await startGateway({ yaml: yaml(up.url) });
+  await using daemon = await startGateway({
+    yaml: yaml(up.url),
+    env: preloaded(of.mutant && MUTANTS[of.mutant]),
+  });
   const shares: Record<string, string> = {};
   for (const pick of PICKS) {
     await talk(daemon, pick, of);

@@ -1,6 +1,7 @@
 // A model API that keeps its own bill, to the token: what was whole is billed whole, what was cut is billed as far as it
 // had been made, with all that was thought before it. Every answer is known by the words that its request brought.
 import {
+  eventStream,
   json,
   say,
   upstream,
@@ -10,7 +11,7 @@ import {
   type Speech,
   type TestUpstream,
 } from "tollgate/testing";
-import type { Usage } from "tollgate/plugin";
+import { inputTokens, type Usage } from "tollgate/plugin";
 import { inGemini } from "../protocols/gemini/speech.ts";
 
 /** Nano-dollars a token, as gateway.yaml has them below. */
@@ -19,13 +20,26 @@ export const PICTURE = 40_000_000n;
 
 /** The part of gateway.yaml under a provider. */
 export const PRICED = `models: { model: { price: { input: 3, cache_read: 0.3, output: 15 }, limits: { context: 200000, output: 4096 } } }`;
-export const DRAWN = `models: { draw: { kind: image, price: { images: 0.04 } } }`;
 
-export const EMBEDDED = `models: { vec: { kind: embedding, price: { input: 3 } } }`;
+/** Every way in which the traffic comes, as gateway.yaml names it. */
+export const FRONTENDS =
+  "[chat-completions, messages, responses, gemini, images, embeddings, rerank, moderations, completions, speech, transcriptions]";
 
-/** Sound from a text by the character, and a text from sound by the second. */
-export const SPOKEN = `models: { voice: { kind: speech, price: { characters: 0.000015 } } }`;
-export const WRITTEN = `models: { ear: { kind: transcript, price: { seconds: 0.0001 } } }`;
+/** What bills here, one provider for each way in which a vendor may, as gateway.yaml has them. */
+export const billing = (url: string): string => `
+  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
+  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
+  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
+  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
+  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"], image_edits: true }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, models: { vec: { kind: embedding, price: { input: 3 } } } }
+  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, models: { voice: { kind: speech, price: { characters: 0.000015 } } } }
+  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, models: { ear: { kind: transcript, price: { seconds: 0.0001 } } } }
+  ranks: { use: openai-compatible, with: { base_url: "${url}/ranks/v1", api_key: k, rerank: ["rank"] }, models: { rank: { kind: rerank, price: { searches: 0.002 } } } }
+  judges: { use: openai, with: { base_url: "${url}/judges/v1", api_key: k }, models: { judge: { kind: moderation, price: { input: 3 } } } }
+  bases: { use: vllm, with: { base_url: "${url}/bases/v1" }, ${PRICED.replace("{ model: {", "{ base: { kind: completion,")} }`;
+
 /** No client has heard all of a sound that does not end so. */
 export const SOUND_END = "the end of the sound";
 
@@ -35,7 +49,8 @@ export const priced = (usage: Usage): bigint =>
   BigInt(usage.output ?? 0) * RATES.output +
   BigInt(usage.images ?? 0) * PICTURE +
   BigInt(usage.characters ?? 0) * 15_000n +
-  BigInt(usage.seconds ?? 0) * 100_000n;
+  BigInt(usage.seconds ?? 0) * 100_000n +
+  BigInt(usage.searches ?? 0) * 2_000_000n;
 
 /** What a request asks of the upstream, in its own words: `tag=3.7 words=40 gap=2`. */
 export interface Wish {
@@ -73,13 +88,34 @@ export interface Biller extends AsyncDisposable {
 const bytesOf = (piece: Piece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
 
-const PNG =
+export const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-const isGemini = (asked: UpstreamRequest) => asked.path.includes(":");
+export const isGemini = (asked: UpstreamRequest) => asked.path.includes(":");
 
 const streams = (asked: UpstreamRequest): boolean =>
   isGemini(asked) ? asked.path.endsWith(":streamGenerateContent") : asked.json().stream === true;
+
+/** As hosts of base models say it. */
+function completed(words: string, usage: Usage, stream: boolean): ScriptedAnswer {
+  const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "base" };
+  const told = {
+    prompt_tokens: inputTokens(usage),
+    prompt_tokens_details: { cached_tokens: usage.cache_read ?? 0 },
+    completion_tokens: usage.output ?? 0,
+  };
+  const choices = (text: string, finish_reason: string | null = null) => [
+    { text, index: 0, logprobs: null, finish_reason },
+  ];
+  if (!stream) return json({ ...frame, choices: choices(words, "stop"), usage: told } as never);
+  const event = (data: object) => `data: ${JSON.stringify({ ...frame, ...data })}\n\n`;
+  return eventStream([
+    ...words.split(/(?= )/).map((text) => event({ choices: choices(text) })),
+    event({ choices: choices("", "stop") }),
+    event({ choices: [], usage: told }),
+    "data: [DONE]\n\n",
+  ]);
+}
 
 /** In the protocol that was asked, Gemini's included. */
 export const spoken = (speech: Speech, asked: UpstreamRequest): ScriptedAnswer =>
@@ -97,7 +133,7 @@ export async function biller(): Promise<Biller> {
         ...json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503),
         ...(how === "reset" && { cut: { after: "nothing", how: "reset" } }),
       };
-    if (asked.path.endsWith("/images/generations")) {
+    if (/\/images\/(generations|edits)$/.test(asked.path)) {
       bill.push({ tag, of, asked, usage: () => ({ images: 1 }) });
       return { ...json({ created: 1, data: [{ b64_json: PNG }] }), waitMs: Number(gap) };
     }
@@ -107,6 +143,29 @@ export async function biller(): Promise<Biller> {
       const said = {
         data: [{ index: 0, embedding: [0.5] }],
         usage: { prompt_tokens: input, total_tokens: input },
+      };
+      return { ...json(said), waitMs: Number(gap) };
+    }
+    if (asked.path.endsWith("/rerank")) {
+      const { documents } = asked.json() as { documents: readonly string[] };
+      // Long documents count as several: a host's own count is what it bills by.
+      // Of so few documents it is one, as its makers count them: what is presumed goes by that.
+      const searches = 1;
+      bill.push({ tag, of, asked, usage: () => ({ searches }) });
+      const said = {
+        id: "r1",
+        results: documents.map((_, index) => ({ index, relevance_score: 1 / (index + 1) })),
+        meta: { billed_units: { search_units: searches } },
+      };
+      return { ...json(said), waitMs: Number(gap) };
+    }
+    if (asked.path.endsWith("/moderations")) {
+      const input = 20 + Number(gap);
+      bill.push({ tag, of, asked, usage: () => ({ input }) });
+      const said = {
+        id: "m1",
+        results: [{ flagged: false, categories: {}, category_scores: {} }],
+        usage: { prompt_tokens: input, completion_tokens: 0, total_tokens: input },
       };
       return { ...json(said), waitMs: Number(gap) };
     }
@@ -135,9 +194,9 @@ export async function biller(): Promise<Biller> {
       ...(reasoning > 0 && { reasoning }),
     };
     const said = Array.from({ length: count }, (_, i) => `word${i}`).join(" ");
-    const speech = say(said).usage(usage);
     const stream = streams(asked);
-    const made = spoken(speech, asked);
+    const isBase = !asked.path.includes("/chat/") && asked.path.endsWith("/completions");
+    const made = isBase ? completed(said, usage, stream) : spoken(say(said).usage(usage), asked);
     const pieces = ([made.body].flat() as Piece[]).map(bytesOf);
     // Where each word ends, counted in bytes of the body.
     const ends: number[] = [];

@@ -6,11 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
-import { json, upstream } from "tollgate/testing";
+import { json, say, upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { PNG, spoken } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
-/** What one answer costs, in nano-dollars, held and billed alike: a picture, forty characters spoken, or four hundred seconds heard. */
+/**
+ * What one answer costs, in nano-dollars, held and billed alike: a picture, drawn or changed, forty characters spoken, four hundred
+ * seconds heard, a search, a verdict, or forty tokens, of which each request asks for as many as it is told.
+ */
 const EACH = 40_000_000;
 
 /** What a round's keys draw on. */
@@ -34,12 +38,17 @@ const accountsOf = (rounds: number, worth: number): string =>
   }).join("");
 
 const yaml = (url: string, accounts: string) => `
-frontends: [images, speech, transcriptions]
+frontends: [gemini, images, speech, transcriptions, rerank, moderations, completions]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 workers: 2
 providers:
-  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"], image_edits: true }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+  ranks: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, rerank: ["rank"] }, models: { rank: { kind: rerank, price: { searches: 0.04 } } } }
+  judges: { use: openai, with: { base_url: "${url}/v1", api_key: k }, models: { judge: { kind: moderation, price: { requests: 0.04 } } } }
+  bases: { use: vllm, with: { base_url: "${url}/v1" }, models: { base: { kind: completion, price: { input: 0, output: 1000 } } } }
+  chats: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { chat: { price: { input: 0, output: 1000 } } } }
+  google: { use: google, with: { base_url: "${url}", api_key: k }, models: { gemini-chat: { price: { input: 0, output: 1000 } } } }
   sounds: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, speech: ["voice"], transcriptions: ["ear"] }, models: { voice: { kind: speech, price: { characters: 0.001 } }, ear: { kind: transcript, price: { seconds: 0.0001 } } } }
 accounts:${accounts || " {}"}
 `;
@@ -114,6 +123,9 @@ interface Way {
   readonly whole: string;
 }
 
+/** Of a text, at a price of a thousand dollars a million. */
+const TOKENS = 40;
+
 /** One costs what another does. */
 const WAYS: readonly Way[] = [
   {
@@ -131,7 +143,40 @@ const WAYS: readonly Way[] = [
     whole: "the end",
   },
   { path: "audio/transcriptions", body: heard(400), whole: '"text"' },
+  { path: "images/edits", body: changed(), whole: "b64_json" },
+  {
+    path: "rerank",
+    body: JSON.stringify({ model: "ranks/rank", query: "a gate", documents: ["one", "two"] }),
+    whole: "relevance_score",
+  },
+  {
+    path: "moderations",
+    body: JSON.stringify({ model: "judges/judge", input: "a gate" }),
+    whole: "flagged",
+  },
+  {
+    path: "completions",
+    body: JSON.stringify({ model: "bases/base", prompt: "a gate", max_tokens: TOKENS }),
+    whole: "finish_reason",
+  },
+  ...["chats/chat", "google/gemini-chat"].map((model): Way => ({
+    path: `models/${model}:generateContent`,
+    body: JSON.stringify({
+      contents: [{ parts: [{ text: "a gate" }] }],
+      generationConfig: { maxOutputTokens: TOKENS },
+    }),
+    whole: "finishReason",
+  })),
 ];
+
+/** A picture that is brought along. */
+function changed(): FormData {
+  const form = new FormData();
+  form.set("model", "pictures/draw");
+  form.set("prompt", "a gate");
+  form.set("image", new Blob([Buffer.from(PNG, "base64")], { type: "image/png" }), "one.png");
+  return form;
+}
 
 /** A sound that says by its head alone how long it is: no host here counts it. */
 function heard(seconds: number): FormData {
@@ -202,6 +247,43 @@ export async function budget(of: {
       waitMs: chanced.below(40),
       bill: { seconds: 400 },
     }),
+    "POST /v1/images/edits": () => ({
+      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      waitMs: chanced.below(40),
+      bill: { images: 1 },
+    }),
+    "POST /v1/rerank": () => ({
+      ...json({
+        id: "r1",
+        results: [0, 1].map((index) => ({ index, relevance_score: 1 / (index + 1) })),
+        meta: { billed_units: { search_units: 1 } },
+      }),
+      waitMs: chanced.below(40),
+      bill: { searches: 1 },
+    }),
+    "POST /v1/moderations": () => ({
+      ...json({ id: "m1", results: [{ flagged: false, categories: {}, category_scores: {} }] }),
+      waitMs: chanced.below(40),
+      bill: { requests: 1 },
+    }),
+    "POST /v1/completions": () => ({
+      ...json({
+        id: "c1",
+        object: "text_completion",
+        created: 1,
+        model: "base",
+        choices: [{ text: " goes on", index: 0, logprobs: null, finish_reason: "length" }],
+        usage: { prompt_tokens: 9, completion_tokens: TOKENS },
+      }),
+      waitMs: chanced.below(40),
+      bill: { output: TOKENS },
+    }),
+    "POST *": (asked) => ({
+      ...spoken(say("goes on").usage({ input: 9, output: TOKENS }).finish("length"), asked),
+      waitMs: chanced.below(40),
+      bill: { output: TOKENS },
+    }),
+    "GET *": json({ data: [], models: [] }),
     "GET /v1/models": json({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-budget-"));

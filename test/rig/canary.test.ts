@@ -27,10 +27,10 @@ describe("the canary", () => {
     expect(wrong).toEqual([]);
     expect(counts["calls"]).toBeGreaterThan(100);
     expect(counts["sinks"]).toBeGreaterThan(15);
-  });
+  }, 400_000);
 
   it("a middleware that logs what it sees is found", async () => {
     const { wrong } = await canary({ seed: 7, plant: "leak", say: () => {} });
     expect(wrong.join("\n")).toContain("what the daemon wrote: prompt");
-  });
+  }, 400_000);
 });

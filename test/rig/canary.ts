@@ -19,8 +19,19 @@ import {
   type ScriptedAnswer,
 } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { FRONTENDS, isGemini, PNG, spoken } from "./biller.ts";
+import { readConsole } from "./canary-console.ts";
 import type { Rig, Verdict } from "./rig.ts";
-import { DOORS, headersOf, providersOf, sentAs, type Door } from "./twins.ts";
+import {
+  completedAs,
+  DOORS,
+  headersOf,
+  pathOf,
+  PROTOCOLS,
+  providersOf,
+  sentAs,
+  type Door,
+} from "./twins.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -35,6 +46,8 @@ interface Words {
   readonly user: string;
   readonly provider: string;
   readonly header: string;
+  /** What alerts are signed with. */
+  readonly hook: string;
 }
 
 /** With characters that every encoding writes differently. */
@@ -44,6 +57,7 @@ const wordsOf = (seed: number): Words => ({
   user: `canary-user-${seed}@example.com`,
   provider: `sk-canary-provider-${seed}-0123456789abcdef`,
   header: `canary-header-${seed}-0123456789`,
+  hook: `whsec_${Buffer.from(`canary-hook-${seed}-0123456789-0123456789`).toString("base64")}`,
 });
 
 /** Every way in which a word may be written down. Base64 by each of the three places in which it may begin. */
@@ -86,9 +100,6 @@ const found = (where: string, bytes: Buffer, words: Readonly<Record<string, stri
       : [],
   );
 
-const PNG =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
 /** Says the word, quotes what it was sent, errs, breaks off: as the request's own words ask. */
 const answers =
   (words: Words) =>
@@ -103,8 +114,19 @@ const answers =
     if (fate === "garbage")
       return { headers: { "content-type": "application/json" }, body: `{"choices": [${quoted}` };
     if (fate === "page") return { headers: { "content-type": "text/html" }, body: `<p>${quoted}` };
-    if (asked.path.endsWith("/images/generations"))
+    if (/\/images\/(generations|edits)$/.test(asked.path))
       return json({ created: 1, data: [{ b64_json: PNG, revised_prompt: words.answer }] });
+    if (asked.path.endsWith("/rerank"))
+      return json({ results: [{ index: 0, relevance_score: 0.5, document: words.answer }] });
+    if (asked.path.endsWith("/moderations"))
+      return json({ id: "m1", results: [{ flagged: true, categories: { [words.answer]: true } }] });
+    if (asked.path.endsWith("/completions") && !asked.path.includes("/chat/"))
+      return completedAs(words.answer);
+    if (isGemini(asked)) {
+      const speech = say(words.answer).usage({ input: 10, output: 5 });
+      const made = spoken(fate === "fail" ? speech.fail(quoted) : speech, asked);
+      return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
+    }
     if (asked.path.endsWith("/embeddings"))
       return json({ data: [{ index: 0, embedding: [1] }], said: words.answer });
     if (asked.path.endsWith("/audio/speech"))
@@ -121,6 +143,9 @@ const answers =
     const made = speech.to(asked);
     return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
   };
+
+/** Where gateway.yaml has its secrets from. */
+const environment = ({ provider, hook }: Words) => ({ CANARY_KEY: provider, CANARY_HOOK: hook });
 
 /** An admin token, and no canary: it stands in gateway.yaml. */
 const SCRAPER = "scraper-0123456789-0123456789-01";
@@ -146,12 +171,14 @@ export async function canary(of: {
   await using collector = await upstream({ "POST /*": json({}) });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
-  const yaml = `frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions, models, usage]
+  const yaml = `frontends: ${FRONTENDS.replace("]", ", models, usage]")}
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
 observers:
   - { use: metrics, with: { keys: true, labels: [x-team] } }
   - { use: access-log, with: { file: access.log } }
   - { use: otlp, with: { endpoint: "${collector.url}", compression: none, keys: true, labels: true } }
+  - { use: alerts, with: { digest: day, to: { ops: { url: "${collector.url}/alerts", secret: "\${env:CANARY_HOOK}" } } } }
+  - console
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "${SCRAPER}" } } }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 log: { level: debug, slow: 1ms }
@@ -166,12 +193,16 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
     gateway = await startGateway({
       yaml,
       dir,
-      env: { CANARY_KEY: words.provider },
+      env: environment(words),
       ...(leak && { files: { "leak.ts": LEAK } }),
     });
     const made = (await gateway.ask("keys.create", { name: "made" })) as { secret: string };
     const keys = [gateway.key, made.secret];
-    const secrets = { ...words, "the first key": gateway.key, "a made key": made.secret };
+    const secrets: Record<string, string> = {
+      ...words,
+      "the first key": gateway.key,
+      "a made key": made.secret,
+    };
     const look = (where: string, bytes: Buffer | string) => {
       sinks++;
       wrong.push(...found(where, Buffer.from(bytes), secrets));
@@ -180,15 +211,22 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       requests++;
       const told = await ask(gateway.url, one);
       // To its own client an answer may say all but the secrets of others.
-      wrong.push(...found(`told: ${one.path}`, Buffer.from(told), { provider: words.provider }));
+      wrong.push(
+        ...found(`told: ${one.path}`, Buffer.from(told), {
+          provider: words.provider,
+          hook: words.hook,
+        }),
+      );
     }
     of.say(`${requests} requests, ${up.requests.length} calls`);
+    let attempt = "";
     for (let after: string | undefined, more = true; more;) {
       const page = (await gateway.ask("ledger.entries", {
         limit: 500,
         ...(after !== undefined && { after }),
       })) as unknown as { items: Entry[]; next?: string };
       look("ledger page", JSON.stringify(page.items));
+      attempt ||= page.items[0]?.attempt ?? "";
       after = page.next;
       more = after !== undefined;
     }
@@ -214,6 +252,15 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       const found = await gateway.ask("requests.show", { id });
       look("control: requests.show", JSON.stringify(found, butItsId));
     }
+    await readConsole(
+      gateway,
+      { ids: items.slice(0, 50).map(({ id }) => id), attempt, prompt: words.prompt },
+      {
+        look,
+        secret: (name, word) => (secrets[name] = word),
+        wrong: (line) => wrong.push(line),
+      },
+    );
     const usage = await fetch(`${gateway.url}/v1/usage`, {
       headers: headersOf("chat", made.secret),
     });
@@ -236,11 +283,12 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       ["explain", "over"],
       ["policy", "explain", "over", "--zdr"],
       ["keys", "list"],
+      ["audit"],
       ["ledger", "verify"],
       ["tail", "--once"],
       ["top", "--once", "--window", "1h"],
     ]) {
-      const { stdout, stderr } = await cli(dir, argv, words.provider);
+      const { stdout, stderr } = await cli(dir, argv, environment(words));
       look(`tollgate ${argv.join(" ")}`, stdout + stderr);
     }
     // Some of it is written only at the end, and some by the end itself.
@@ -276,6 +324,7 @@ function traced(
   const posts = collector.requests;
   for (const signal of ["traces", "metrics", "logs"])
     if (!posts.some(({ path }) => path === `/v1/${signal}`)) wrong.push(`no ${signal} were sent`);
+  if (!posts.some(({ path }) => path === "/alerts")) wrong.push("no alert was sent");
   look("what the collector got", Buffer.concat(posts.map(({ body }) => body)));
   let handed = 0;
   for (const { headers, path } of up.requests) {
@@ -302,7 +351,7 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
     more: Partial<Scenario> = {},
     headers: object = {},
   ): Scenario => ({
-    path: DOORS[door].path,
+    path: typeof body === "string" ? DOORS[door].path : pathOf(door, body),
     method: "POST",
     headers: {
       ...headersOf(door, other),
@@ -316,9 +365,10 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
     leaves: false,
     ...more,
   });
-  for (const door of ["chat", "messages", "responses"] as const)
-    for (const to of ["chat", "messages", "responses"] as const)
-      for (const stream of [false, true])
+  for (const door of PROTOCOLS)
+    for (const to of PROTOCOLS)
+      // What Gemini adds is its stream: whole answers go the same way.
+      for (const stream of door === "gemini" || to === "gemini" ? [true] : [false, true])
         for (const fate of FATES)
           for (const zdr of [undefined, "required"]) {
             const body = DOORS[door].body(
@@ -327,7 +377,11 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
               stream,
             );
             const named =
-              door === "messages" ? { metadata: { user_id: words.user } } : { user: words.user };
+              door === "gemini"
+                ? { labels: { user: words.user } }
+                : door === "messages"
+                  ? { metadata: { user_id: words.user } }
+                  : { user: words.user };
             const headers =
               zdr === undefined
                 ? { tracestate: "rojo=1" }
@@ -381,6 +435,14 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
         ["transcriptions", "clean-transcriptions/ear"],
         ["transcriptions", "keeps-transcriptions/ear"],
         ["transcriptions", "demo/transcribe"],
+        ["edits", "clean-images/draw"],
+        ["edits", "keeps-images/draw"],
+        ["rerank", "clean-rerank/rank"],
+        ["rerank", "demo/rerank"],
+        ["moderations", "clean-moderations/judge"],
+        ["moderations", "demo/moderate"],
+        ["completions", "clean-completions/base"],
+        ["completions", "demo/complete"],
       ] as const)
         yield one(
           door,
@@ -436,10 +498,10 @@ async function ask(
   return text;
 }
 
-async function cli(dir: string, argv: readonly string[], secret: string) {
+async function cli(dir: string, argv: readonly string[], secrets: Record<string, string>) {
   const node = join(ROOT, "node_modules/.bin/node");
   const line = ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts"), ...argv];
-  const env = { PATH: process.env["PATH"] ?? "", HOME: dir, CANARY_KEY: secret };
+  const env = { PATH: process.env["PATH"] ?? "", HOME: dir, ...secrets };
   // A command that says no has said something too.
   return run(node, line, { cwd: dir, env }).catch(
     (said: { stdout: string; stderr: string }) => said,

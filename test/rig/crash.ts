@@ -10,7 +10,7 @@ import type { Entry, Store } from "tollgate/plugin";
 import sqlite from "../../plugins/stores/sqlite.ts";
 import { context } from "../../src/testing/context.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { biller, DRAINED, DRAWN, EMBEDDED, PRICED, SPOKEN, WRITTEN } from "./biller.ts";
+import { biller, billing, FRONTENDS } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
 import naive from "./plants/naive.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -29,20 +29,11 @@ const storeOf = (plant: string): string =>
     : `{ use: "${join(import.meta.dirname, "plants/naive.ts")}", with: { bug: ${plant} } }`;
 
 const yaml = (url: string, plant: string) => `
-frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
+frontends: ${FRONTENDS}
 attempts: { target: 1 }
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: ${storeOf(plant)}
-providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
-  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
-  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
-  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
-  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
-  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
-  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
-  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
-  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
+providers:${billing(url)}
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 `;

@@ -1,12 +1,32 @@
 import { expect, it } from "vitest";
 import { failover } from "./failover.ts";
 
-it("a provider that is killed, one that is slow and one that is limited: no client sees it", async () => {
-  const { wrong, counts } = await failover({ seconds: 20, rate: 40 });
+const SHORT = { seconds: 20, rate: 40, seed: 7 };
+
+// Each mostly waits for its time to pass: side by side they take as long as one.
+it.concurrent("a provider that is killed, one that is slow and one that is limited: no client sees it", async () => {
+  const { wrong, counts } = await failover(SHORT);
   // How long they wait is judged by the long form, on a machine that runs nothing else.
   const slow = (line: string) => line.includes("for its first content");
   expect(
     wrong.filter((line) => !slow(line)),
     JSON.stringify(counts),
   ).toEqual([]);
+});
+
+it.concurrent("a gateway that does not say what answers again is caught", async () => {
+  const { wrong } = await failover({ ...SHORT, mutant: "unrecovered" });
+  expect(wrong).toContain("0 lines say of limited: a provider answers again");
+});
+
+it.concurrent("one that asks no other is caught", async () => {
+  const { wrong } = await failover({ ...SHORT, seconds: 6, mutant: "first" });
+  expect(wrong.join("\n")).toMatch(/^a client saw/);
+});
+
+it.concurrent("one whose breakers stay closed is caught", async () => {
+  const { wrong } = await failover({ ...SHORT, seconds: 6, mutant: "tireless" });
+  expect(wrong).toContain(
+    "0 lines say of killed: a provider has failed; until it answers again it is tried last",
+  );
 });

@@ -2,40 +2,80 @@
 // Clients see nothing of it, the operator reads what was lost and regained.
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { paced } from "./paced.ts";
-import type { Rig, Verdict } from "./rig.ts";
+import { preloaded, type ChangedSource } from "./plants/changed.ts";
+import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 const NAMES = ["killed", "slow", "limited"] as const;
 type Name = (typeof NAMES)[number];
 
 /** When each is ill, as parts of the whole time: there are two at once, and never three. */
-const ILL: { readonly [N in Name]: readonly [from: number, to: number] } = {
-  killed: [0.15, 0.5],
-  limited: [0.3, 0.65],
-  slow: [0.52, 0.8],
-};
+type Illnesses = { readonly [N in Name]: readonly [from: number, to: number] };
+function illnesses({ below }: Chance): Illnesses {
+  const later = (part: number) => part + below(20) / 1_000;
+  return {
+    killed: [later(0.14), later(0.48)],
+    limited: [later(0.29), later(0.64)],
+    slow: [later(0.52), later(0.78)],
+  };
+}
 const LIMITED_S = 2;
 const FIRST_BYTE_MS = 2_000;
 /** What a client may wait for its first content: the time that a slow provider is given, and a little. */
 const MOST_P99_MS = 2 * FIRST_BYTE_MS;
+const DRAWN_CHANCE = join(import.meta.dirname, "plants/drawn-chance.mjs");
 const LOST = "a provider has failed; until it answers again it is tried last";
 const REGAINED = "a provider answers again";
+
+/** What is wrong with the gateway, and must be found. */
+const MUTANTS = {
+  // What answers again is told to no observer.
+  unrecovered: {
+    in: "walk/candidates/resting.ts",
+    line: "this.#tell.recovered(ailment.what);",
+    instead: "",
+  },
+  // Whatever has failed is the client's.
+  first: { in: "walk/candidates/attempts.ts", line: "if (this.#over())", instead: "if (true)" },
+  // What fails is asked again and again, like all others.
+  tireless: {
+    in: "walk/targets/breaker.ts",
+    line: "if (this.#row < IN_A_ROW && !much) return false;",
+    instead: "return false;",
+  },
+} as const satisfies Record<string, ChangedSource>;
 
 export interface FailoverOptions {
   readonly seconds: number;
   readonly rate: number;
+  /** Of when each falls ill, of the order in which they stand, and of what the gateway draws. */
+  readonly seed: number;
+  readonly mutant?: keyof typeof MUTANTS;
 }
 
-export async function failover({ seconds, rate }: FailoverOptions): Promise<Verdict> {
+export async function failover(of: FailoverOptions): Promise<Verdict> {
+  const { seconds, rate, seed } = of;
   const wrong: string[] = [];
+  const chanced = chance(seed);
+  const when = illnesses(chanced);
+  const order = NAMES.map((name) => ({ name, by: chanced() }))
+    .toSorted((a, b) => a.by - b.by)
+    .map(({ name }) => name);
   let began = Infinity;
   const part = () => (performance.now() - began) / 1_000 / seconds;
-  const ill = (name: Name) => part() >= ILL[name][0] && part() < ILL[name][1];
+  const ill = (name: Name) => part() >= when[name][0] && part() < when[name][1];
   const ups = new Map<Name, Provider>();
-  for (const name of NAMES) ups.set(name, await provider(() => ill(name), name));
-  const daemon = await startGateway({ yaml: yaml(ups) });
+  for (const name of order) ups.set(name, await provider(() => ill(name), name));
+  const daemon = await startGateway({
+    yaml: yaml(ups),
+    env: {
+      DRAWN_SEED: String(seed),
+      ...preloaded(of.mutant && MUTANTS[of.mutant], DRAWN_CHANCE),
+    },
+  });
   const killer = setInterval(() => void ups.get("killed")!.alive(!ill("killed")), 50);
   try {
     began = performance.now();
@@ -69,7 +109,7 @@ export async function failover({ seconds, rate }: FailoverOptions): Promise<Verd
         if (lines.length !== 1) wrong.push(`${lines.length} lines say of ${name}: ${msg}`);
       }
     const counts = Object.fromEntries([...ups].map(([name, { count }]) => [name, count()]));
-    return { wrong, counts: { ...counts, answers: waits.length, p99 }, seed: 0 };
+    return { wrong, counts: { ...counts, answers: waits.length, p99 }, seed };
   } finally {
     clearInterval(killer);
     await daemon[Symbol.asyncDispose]();
@@ -85,7 +125,7 @@ timeouts: { first_byte: ${FIRST_BYTE_MS}ms }
 providers:
 ${[...ups].map(([name, { url }]) => `  ${name}: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k } }`).join("\n")}
 models:
-  any: { candidates: [${NAMES.map((name) => `${name}/m`).join(", ")}], pick: weighted }
+  any: { candidates: [${[...ups.keys()].map((name) => `${name}/m`).join(", ")}], pick: weighted }
 `;
 
 /** What `status` says and what `explain` says, a few times while things are bad. */
@@ -200,6 +240,7 @@ async function provider(ill: () => boolean, name: Name): Promise<Provider> {
 }
 
 export const rig: Rig = {
-  options: { seconds: 60, rate: 100 },
-  run: ({ seconds, rate }) => failover({ seconds: Number(seconds), rate: Number(rate) }),
+  options: { seconds: 60, rate: 100, seed: Date.now() % 1e6 },
+  run: ({ seconds, rate, seed }) =>
+    failover({ seconds: Number(seconds), rate: Number(rate), seed: Number(seed) }),
 };

@@ -6,3 +6,19 @@ it("whatever a provider does, its client is told in its protocol, and the ledger
   expect(wrong).toEqual([]);
   expect(counts["requests"]).toBeGreaterThan(1_500);
 }, 240_000);
+
+it.each([
+  ["shapeless", "500", /^500: no type: .*messages into/],
+  ["billed", "500", /^500: 502 \S+, estimated/],
+  ["late", "a head that comes byte by byte", /: it took \d+ ms/],
+  ["unhandled", "none: the control", /^the daemon says: .*planted/],
+] as const)(
+  "a gateway with an end of calls that is %s is caught",
+  async (mutant, only, found) => {
+    // A busy machine is late too, which says nothing of the others.
+    const patience = mutant === "late" ? 0.5 : 10;
+    const { wrong } = await faults({ times: 1, seed: 7, only, patience, mutant });
+    expect(wrong.join("\n")).toMatch(new RegExp(found.source, "m"));
+  },
+  120_000,
+);

@@ -9,6 +9,7 @@ import { fits, rowKind, said, seen, type Heard } from "./faults/judge.ts";
 import { FAULTS, LIMITS, type Fault, type Outcome, type Place } from "./faults/list.ts";
 import { FRONTENDS, goodAnswer, ROADS, UPSTREAMS, type Road } from "./faults/roads.ts";
 import { openStage } from "./faults/stage.ts";
+import type { ChangedSource } from "./plants/changed.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 import { askHealth } from "./swarm.ts";
 
@@ -23,6 +24,26 @@ const TIMES_A_DAEMON = 5;
 const SLACK_MS = 2_500;
 const HEALTH_EVERY_MS = 50;
 
+/** What is wrong with the gateway, and must be found. */
+const MUTANTS = {
+  // An error that has no shape of its protocol.
+  shapeless: { in: "protocols/messages/server/fault.ts", line: 'type: "error",', instead: "" },
+  // What was never begun is billed.
+  billed: { in: "walk/money/tally.ts", line: '? "void"', instead: '? "estimated"' },
+  // It looks at its limits when they are long over.
+  late: {
+    in: "walk/bounds/watchdog.ts",
+    line: "const EVERY_MS = 250;",
+    instead: "const EVERY_MS = 8_000;",
+  },
+  // What fails where no client looks.
+  unhandled: {
+    in: "walk/money/tally.ts",
+    line: "const now = performance.now();",
+    instead: 'const now = performance.now(); void Promise.reject(new Error("planted"));',
+  },
+} as const satisfies Record<string, ChangedSource>;
+
 export interface FaultsOptions {
   readonly times: number;
   readonly seed: number;
@@ -31,6 +52,7 @@ export interface FaultsOptions {
   /** How many times the slack: 1, or more beside other work. */
   readonly patience: number;
   readonly say?: (line: string) => void;
+  readonly mutant?: keyof typeof MUTANTS;
 }
 
 interface Case {
@@ -57,7 +79,7 @@ export async function faults(of: FaultsOptions): Promise<Verdict> {
   );
   for (let done = 0; done < of.times; done += TIMES_A_DAEMON) {
     const times = Math.min(TIMES_A_DAEMON, of.times - done);
-    await round(chosen, times, chanced, found, counts, of.patience);
+    await round(chosen, times, chanced, found, counts, of);
     const seconds = Math.round((performance.now() - began) / 1_000);
     of.say?.(
       `${done + times} of ${of.times} times in ${seconds} s, ${counts.requests} requests, ${found.count} wrong`,
@@ -84,7 +106,7 @@ async function round(
   chanced: Chance,
   found: Findings,
   counts: Counts,
-  patience: number,
+  { patience, mutant }: FaultsOptions,
 ): Promise<void> {
   const used: { [P in Place]?: number } = {};
   let made = 0;
@@ -104,7 +126,7 @@ async function round(
     const { uncounted, answer } = FAULTS[Number(/fault=(\d+)/.exec(String(asked.body))?.[1])]!;
     return answer!(goodAnswer(asked, uncounted !== true), chanced);
   };
-  await using stage = await openStage(answer, used);
+  await using stage = await openStage(answer, used, mutant && MUTANTS[mutant]);
   const heard = new Map<string, Heard>();
   const play = async (pace: Pace) => {
     const some = shuffled(
@@ -126,7 +148,10 @@ async function round(
   await Promise.all([play("quick").then(() => play("heavy")), play("waiting")]);
   looking.abort();
   await looked;
-  const rows = await rowsOf(stage.daemon, cases.length);
+  const rows = await rowsOf(stage.daemon, cases.length).catch((problem: unknown) => {
+    found.add(`nobody has its rows: ${String(problem)}`);
+    return new Map<string, Entry[]>();
+  });
   counts.requests += cases.length;
   for (const one of cases) {
     const problem = judged(one, heard.get(one.tag)!, rows.get(one.tag) ?? [], counts, patience);

@@ -9,6 +9,21 @@ it("hostile bytes, bodies and answers end in words, and no request hides in anot
   expect(Number(counts["smuggling"])).toBeGreaterThanOrEqual(60);
 }, 240_000);
 
+it.each([
+  ["throws", /^json: 5\d\d .*planted[^]*--replay json:/],
+  ["holds", /^the loop was held for (\d{4}|[3-9]\d\d) ms/],
+  ["opens", /^\d{3,} more descriptors are open/],
+  ["keeps", /^\d{2,} MB more are in use/],
+] as const)(
+  "a plugin that %s now and then is caught",
+  async (mutant, found) => {
+    const less = { http: 0, json: 100, sse: 0, smuggling: false, settles: 1 };
+    const { wrong } = await fuzz({ ...less, seed: 7, mutant });
+    expect(wrong.filter((line) => found.test(line))).not.toEqual([]);
+  },
+  120_000,
+);
+
 it("what fails is made smaller, and spelled so that it can be played again", async () => {
   const input = {
     base: 3,

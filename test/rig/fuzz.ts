@@ -5,17 +5,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { drawn, read, shrunk, spelled, type HostileInput } from "./fuzz/input.ts";
 import { LANES, type LaneName } from "./fuzz/lanes.ts";
 import { smuggling } from "./fuzz/smuggling.ts";
-import { openSite, type FuzzSite, type Gauge } from "./fuzz/site.ts";
+import { PLANTED, type Planted } from "./fuzz/planted.ts";
+import { FRESH, openSite, type FuzzSite, type Gauge } from "./fuzz/site.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 const HELD_MS = 200;
 const MORE_LIVE = 32e6;
 const MORE_DESCRIPTORS = 10;
-/** Of each lane, before the start is measured. */
-const WARM = 500;
+/** Of each lane, before the start is measured. What is known of a model is kept from its first call on, so all have been asked by then. */
+const WARM = { http: 500, json: 500, sse: 5 * FRESH } as const satisfies Record<LaneName, number>;
 /** Each is made smaller, and that is played again and again. */
 const MOST_FOUND = 10;
 const FORGET_EVERY = 500;
+/** Idle connections are closed after ten. */
+const SETTLES_S = 15;
 
 export interface FuzzOptions {
   readonly http: number;
@@ -27,6 +30,10 @@ export interface FuzzOptions {
   /** Whether the table of requests that could be two is played. */
   readonly smuggling?: boolean;
   readonly say?: (line: string) => void;
+  /** What is wrong with a plugin of the gateway, and must be found. */
+  readonly mutant?: Planted;
+  /** How long it is given to let go of what it had, in seconds. */
+  readonly settles?: number;
 }
 
 interface Found {
@@ -39,11 +46,11 @@ export async function fuzz(of: FuzzOptions): Promise<Verdict> {
   const say = of.say ?? (() => {});
   const chanced = chance(of.seed);
   const wrong: string[] = [];
-  await using site = await openSite();
+  await using site = await openSite(of.mutant && PLANTED[of.mutant]);
   if (of.replay) return await replayed(site, of.replay, of.seed);
   const names = Object.keys(LANES) as LaneName[];
-  for (const lane of names) await play(site, lane, Math.min(WARM, of[lane]), chanced);
-  const before = await settled(site);
+  for (const lane of names) await play(site, lane, Math.min(WARM[lane], of[lane]), chanced);
+  const before = await site.gauge();
   let held = 0;
   for (const lane of names) {
     const began = performance.now();
@@ -61,7 +68,7 @@ export async function fuzz(of: FuzzOptions): Promise<Verdict> {
     wrong.push(...table.wrong);
     counts["smuggling"] = table.played;
   }
-  const after = await settled(site, before);
+  const after = await settled(site, before, of.settles ?? SETTLES_S);
   wrong.push(...kept(before, after, held), ...unwell(site));
   const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)}MB`;
   return {
@@ -112,10 +119,10 @@ async function replayed(site: FuzzSite, text: string, seed: number): Promise<Ver
   return { wrong: problem === undefined ? [] : [problem], counts: { replayed: 1 }, seed };
 }
 
-/** Collections and closed sockets need a moment, and idle connections ten seconds. */
-async function settled(site: FuzzSite, goal?: Gauge): Promise<Gauge> {
+/** Collections and closed sockets need a moment. */
+async function settled(site: FuzzSite, goal: Gauge, seconds: number): Promise<Gauge> {
   let now = await site.gauge();
-  for (let i = 0; i < 15 && goal && kept(goal, now, 0).length > 0; i++) {
+  for (let i = 0; i < seconds && kept(goal, now, 0).length > 0; i++) {
     await sleep(1_000);
     now = await site.gauge();
   }

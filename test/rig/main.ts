@@ -6,7 +6,9 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   storm: () => import("./storm.ts"),
   failover: () => import("./failover.ts"),
   fleet: () => import("./fleet.ts"),
+  "fleet-away": () => import("./fleet-away.ts"),
   "fleet-budget": () => import("./fleet-budget.ts"),
+  "fleet-gate": () => import("./fleet-gate.ts"),
   "fleet-roll": () => import("./fleet-roll.ts"),
   "fleet-model": () => import("./fleet-model.ts"),
   affinity: () => import("./affinity.ts"),
@@ -38,6 +40,8 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   template: () => import("./template.ts"),
   author: () => import("./author.ts"),
   "access-log": () => import("./access-log.ts"),
+  hour: () => import("./hour.ts"),
+  tarball: () => import("./tarball.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

@@ -5,7 +5,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { biller, DRAINED, DRAWN, EMBEDDED, PRICED, SPOKEN, WRITTEN } from "./biller.ts";
+import { biller, billing, FRONTENDS } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 
@@ -16,24 +16,17 @@ const MOST_AN_HOUR = 1e6;
 const MOST_SHORT = 24e6;
 const MOST_FILES = 10;
 const TOLD_BY_MINUTES = 10;
+/** Once a second, after the traffic. */
+const LOOKS = 15;
 /** So many requests at once are no usual traffic any more: what comes then is left out, and counted. */
 const AT_ONCE = 400;
 
 const yaml = (url: string, n: number) => `
-frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
+frontends: ${FRONTENDS}
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 timeouts: { idle: ${60 + (n % 2)}s }
-providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
-  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
-  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
-  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
-  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
-  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
-  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
-  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
-  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
+providers:${billing(url)}
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 ${n < 0 ? "" : `# ${n}`}`;
@@ -150,8 +143,7 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
     await sleep(2);
   }
   await Promise.all(flying);
-  await sleep(1_000);
-  moments.push(await moment(at, port));
+  moments.push(await rested(at, port, later(moments)));
   judge(of, moments, wrong);
   const live = (one: Moment | undefined) => `${((one?.live ?? 0) / 1e6).toFixed(1)}MB`;
   return {
@@ -164,6 +156,16 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
     },
     seed: of.seed,
   };
+}
+
+/** What stays when the traffic is over: connections that are kept alive are closed by their clients within seconds. */
+async function rested(at: Daemon, port: number, seen: readonly Moment[]): Promise<Moment> {
+  const least = Math.min(...seen.map(({ files }) => files));
+  for (let left = LOOKS; ; left--) {
+    await sleep(1_000);
+    const now = await moment(at, port);
+    if (now.files <= least + MOST_FILES || left === 0) return now;
+  }
 }
 
 /** A process that has just begun grows: code is compiled, pools are filled. */

@@ -8,14 +8,31 @@ import {
   type ScriptedAnswer,
   type TestUpstream,
 } from "tollgate/testing";
+import { isGemini, PNG, spoken } from "./biller.ts";
 
 export interface Twins extends AsyncDisposable {
   readonly keeps: TestUpstream;
   readonly clean: TestUpstream;
 }
 
-const PNG =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const RANKED = json({
+  id: "r1",
+  results: [{ index: 0, relevance_score: 0.5 }],
+  meta: { billed_units: { search_units: 1 } },
+});
+const JUDGED = json({
+  id: "m1",
+  results: [{ flagged: false, categories: {}, category_scores: {} }],
+});
+export const completedAs = (text: string): ScriptedAnswer =>
+  json({
+    id: "c1",
+    object: "text_completion",
+    created: 1,
+    model: "base",
+    choices: [{ text, index: 0, logprobs: null, finish_reason: "stop" }],
+    usage: { prompt_tokens: 5, completion_tokens: 3 },
+  });
 
 /** Says hello; an overload where the request itself asks for one of this upstream. */
 const answers =
@@ -29,7 +46,7 @@ const answers =
     if (text.includes(`cut=${name}`) && spokenAt(asked.path))
       return { ...say("Hello there, you").to(asked), cut: { after: 90, how: "reset" } };
     const attested = { "x-zero-data-retention": text.includes("lie=") ? "false" : "true" };
-    if (asked.path.endsWith("/images/generations"))
+    if (/\/images\/(generations|edits)$/.test(asked.path))
       return { ...json({ created: 1, data: [{ b64_json: PNG }] }), bill: { images: 1 } };
     if (asked.path.endsWith("/embeddings"))
       return {
@@ -46,6 +63,14 @@ const answers =
         framing: "chunked",
       };
     if (asked.path.includes("/audio/")) return json({ text: `Hello from ${name}` });
+    if (asked.path.endsWith("/rerank")) return RANKED;
+    if (asked.path.endsWith("/moderations")) return JUDGED;
+    if (asked.path.endsWith("/completions") && !asked.path.includes("/chat/"))
+      return completedAs(`Hello from ${name}`);
+    if (isGemini(asked)) {
+      const made = spoken(say(`Hello from ${name}`), asked);
+      return text.includes(`cut=${name}`) ? { ...made, cut: { after: 90, how: "reset" } } : made;
+    }
     if (asked.path.endsWith("count_tokens")) return json({ input_tokens: 42 });
     if (!spokenAt(asked.path)) return json({ input_tokens: 42, object: "response.input_tokens" });
     const made = say(`Hello from ${name}`).to(asked);
@@ -82,10 +107,11 @@ const provider = (of: {
   more?: string;
   key?: string;
 }): string =>
-  `  ${of.name}: { use: ${of.use}, ${of.more ?? ""} credentials: [{ name: main, with: { api_key: ${of.key ?? "sk-rig-0000"} }${of.zdr ? `, ${of.zdr}` : ""} }], with: { base_url: "${of.url}/${of.name}/v1"${OFFERS[of.name.slice(of.name.indexOf("-") + 1)] ?? ""} } }`;
+  `  ${of.name}: { use: ${of.use}, ${of.more ?? ""} credentials: [{ name: main, with: { api_key: ${of.key ?? "sk-rig-0000"} }${of.zdr ? `, ${of.zdr}` : ""} }], with: { base_url: "${of.url}/${of.name}${of.use === "google" ? "" : "/v1"}"${OFFERS[of.name.slice(of.name.indexOf("-") + 1)] ?? ""} } }`;
 
 const OFFERS: Readonly<Record<string, string>> = {
-  images: ', images: ["draw"]',
+  images: ', images: ["draw"], image_edits: true',
+  rerank: ', rerank: ["rank"]',
   embeddings: ', embeddings: ["vectors"]',
   speech: ', speech: ["voice"]',
   transcriptions: ', transcriptions: ["ear"]',
@@ -95,6 +121,9 @@ const RESPONSES = "models: { model: { protocols: [responses] } },";
 const DRAWS = "models: { draw: { kind: image } },";
 const EMBEDS = "models: { vectors: { kind: embedding } },";
 const SPEAKS = "models: { voice: { kind: speech } },";
+const RANKS = "models: { rank: { kind: rerank } },";
+const JUDGES = "models: { judge: { kind: moderation } },";
+const GOES_ON = "models: { base: { kind: completion } },";
 const HEARS = "models: { ear: { kind: transcript } },";
 
 /** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
@@ -111,6 +140,10 @@ export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): strin
       provider({ name: `${prefix}-messages`, use: "anthropic-compatible", url, zdr, key }),
       provider({ name: `${prefix}-responses`, use: "openai", url, zdr, key, more: RESPONSES }),
       provider({ name: `${prefix}-images`, use: "openai-compatible", url, zdr, key, more: DRAWS }),
+      provider({ name: `${prefix}-rerank`, use: "openai-compatible", url, zdr, key, more: RANKS }),
+      provider({ name: `${prefix}-moderations`, use: "openai", url, zdr, key, more: JUDGES }),
+      provider({ name: `${prefix}-completions`, use: "vllm", url, zdr, key, more: GOES_ON }),
+      provider({ name: `${prefix}-gemini`, use: "google", url, zdr, key }),
       provider({
         name: `${prefix}-embeddings`,
         use: "openai-compatible",
@@ -146,7 +179,7 @@ export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): strin
     }),
   ].join("\n") + "\n";
 
-export const PROTOCOLS = ["chat", "messages", "responses"] as const;
+export const PROTOCOLS = ["chat", "messages", "responses", "gemini"] as const;
 
 /** Where each protocol is asked for a model, and in which words. */
 export const DOORS = {
@@ -171,6 +204,39 @@ export const DOORS = {
     path: "/v1/responses",
     body: (model: string, text: string, stream: boolean) => ({ model, stream, input: text }),
   },
+  gemini: {
+    path: "/v1beta/models",
+    body: (model: string, text: string, stream: boolean) => ({
+      model,
+      stream,
+      contents: [{ role: "user", parts: [{ text }] }],
+    }),
+  },
+  edits: {
+    path: "/v1/images/edits",
+    body: (model: string, text: string, _stream: boolean) => ({
+      model,
+      prompt: text,
+      response_format: "b64_json",
+      image: PNG,
+    }),
+  },
+  rerank: {
+    path: "/v2/rerank",
+    body: (model: string, text: string, _stream: boolean) => ({
+      model,
+      query: text,
+      documents: [text],
+    }),
+  },
+  moderations: {
+    path: "/v1/moderations",
+    body: (model: string, text: string, _stream: boolean) => ({ model, input: text }),
+  },
+  completions: {
+    path: "/v1/completions",
+    body: (model: string, text: string, _stream: boolean) => ({ model, prompt: text }),
+  },
   images: {
     path: "/v1/images/generations",
     body: (model: string, text: string, _stream: boolean) => ({
@@ -194,20 +260,38 @@ export const DOORS = {
 } as const;
 export type Door = keyof typeof DOORS;
 
+const FORMS: readonly Door[] = ["transcriptions", "edits"];
+
+/** Where it is asked: Gemini's clients name the model in the path, and whether they want a stream. */
+export function pathOf(door: Door, body: object): string {
+  const { path } = DOORS[door];
+  if (door !== "gemini") return path;
+  const { model, stream } = body as { model: string; stream: boolean };
+  return `${path}/${model}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+}
+
 /** As it is sent: a file goes in a form. */
 export function sentAs(door: Door, body: object): string | FormData {
-  if (door !== "transcriptions") return JSON.stringify(body);
+  if (door === "gemini") {
+    const { model: _model, stream: _stream, ...rest } = body as Record<string, unknown>;
+    return JSON.stringify(rest);
+  }
+  if (!FORMS.includes(door)) return JSON.stringify(body);
   const form = new FormData();
   for (const [name, value] of Object.entries(body))
     if (name === "file") form.set(name, new Blob([value]), "sound.wav");
+    else if (name === "image")
+      form.set(name, new Blob([Buffer.from(value, "base64")], { type: "image/png" }), "one.png");
     else form.set(name, String(value));
   return form;
 }
 
 export const headersOf = (door: Door, key: string): Record<string, string> => ({
   // A form says itself where its parts end.
-  ...(door !== "transcriptions" && { "content-type": "application/json" }),
+  ...(!FORMS.includes(door) && { "content-type": "application/json" }),
   ...(door === "messages"
     ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
-    : { authorization: `Bearer ${key}` }),
+    : door === "gemini"
+      ? { "x-goog-api-key": key }
+      : { authorization: `Bearer ${key}` }),
 });

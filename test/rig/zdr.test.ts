@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { caught } from "./caught.ts";
+import { DOORS } from "./twins.ts";
 import { zdr } from "./zdr.ts";
 
 const run = (plant: "" | "once" | "forge" | "store", seed = 7) =>
@@ -12,6 +13,8 @@ describe("zero data retention, the short form of `npm run rig zdr`", () => {
     expect(counts["bytes-kept"]).toBe(0);
     expect(counts["accepted"]).toBeGreaterThan(30);
     expect(counts["refused"]).toBeGreaterThan(30);
+    expect(counts["doors-open"]).toBe(Object.keys(DOORS).length);
+    expect(counts["doors-shut"]).toBe(Object.keys(DOORS).length);
     expect(counts["reloads"]).toBeGreaterThan(0);
   });
 

@@ -8,10 +8,12 @@ import { join } from "node:path";
 import type { DataPolicy, Feature, Privacy, Retention } from "tollgate/plugin";
 import { effectivePolicy, satisfies, type PolicyFacts } from "../../src/catalogue/policy.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { FRONTENDS } from "./biller.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 import {
   DOORS,
   headersOf,
+  pathOf,
   PROTOCOLS,
   providersOf,
   sentAs,
@@ -156,8 +158,8 @@ const compliant = (provider: string, wanted: Privacy, generation: number): boole
   (provider === "memory-chat" && wanted === "required");
 
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
-  "keeps-first": ["keeps-chat/model", "clean-messages/model", "clean-chat/model"],
-  "clean-first": ["clean-chat/model", "keeps-messages/model", "clean-responses/model"],
+  "keeps-first": ["keeps-gemini/model", "clean-messages/model", "clean-chat/model"],
+  "clean-first": ["clean-gemini/model", "keeps-messages/model", "clean-responses/model"],
   "fails-over": [
     "clean-responses/model",
     "keeps-chat/model",
@@ -171,6 +173,9 @@ const DRAWN: Readonly<Record<string, readonly string[]>> = {
   pictures: ["keeps-images/draw", "clean-images/draw"],
   vectors: ["keeps-embeddings/vectors", "clean-embeddings/vectors"],
   voices: ["keeps-speech/voice", "clean-speech/voice"],
+  ranks: ["keeps-rerank/rank", "clean-rerank/rank"],
+  judges: ["keeps-moderations/judge", "clean-moderations/judge"],
+  bases: ["keeps-completions/base", "clean-completions/base"],
   ears: ["keeps-transcriptions/ear", "clean-transcriptions/ear"],
 };
 
@@ -187,7 +192,7 @@ function yaml(up: Twins, generation: number, plant: Plant): string {
     store: `, { use: "${join(import.meta.dirname, "plants/forge.ts")}", with: { store: true } }`,
   }[plant];
   return `# generation ${generation}
-frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
+frontends: ${FRONTENDS}
 middleware: [auth, zdr, limits, usage${planted}]
 store: memory
 ${
@@ -221,6 +226,22 @@ const CHATS = [
 /** Doors that answer in one piece, and what is asked there. */
 const WHOLE: { readonly [D in Door]?: readonly string[] } = {
   images: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
+  edits: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
+  rerank: ["keeps-rerank/rank", "clean-rerank/rank", "lapsed-rerank/rank", "ranks", "demo/rerank"],
+  moderations: [
+    "keeps-moderations/judge",
+    "clean-moderations/judge",
+    "lapsed-moderations/judge",
+    "judges",
+    "demo/moderate",
+  ],
+  completions: [
+    "keeps-completions/base",
+    "clean-completions/base",
+    "lapsed-completions/base",
+    "bases",
+    "demo/complete",
+  ],
   embeddings: [
     "keeps-embeddings/vectors",
     "clean-embeddings/vectors",
@@ -261,7 +282,7 @@ const STATE: readonly object[] = [
 ];
 
 function nextCase(c: Chance, n: number, keys: ReadonlyMap<Privacy, string>): Case {
-  const door: Door = c.often(0.2) ? c.one(Object.keys(WHOLE) as Door[]) : c.one(PROTOCOLS);
+  const door: Door = c.often(0.35) ? c.one(Object.keys(WHOLE) as Door[]) : c.one(PROTOCOLS);
   const whole = WHOLE[door];
   const model = c.one(whole ?? CHATS);
   const byKey = c.one(LEVELS);
@@ -288,7 +309,7 @@ interface Came {
 }
 
 async function ask(url: string, of: Case): Promise<Came> {
-  const answer = await fetch(url + DOORS[of.door].path, {
+  const answer = await fetch(url + pathOf(of.door, of.body), {
     method: "POST",
     headers: of.headers,
     body: sentAs(of.door, of.body),
@@ -389,8 +410,22 @@ function judged(all: readonly Case[], came: readonly Came[], { keeps, clean }: T
     if (!compliant(provider, of.level, generation))
       wrong.push(`${name}: the data does not support it`);
   }
-  const under = came.filter(({ of }) => of.level !== "off").length;
-  return { wrong, counts: { under, heard, accepted, refused, "bytes-kept": bytes } };
+  const under = came.filter(({ of }) => of.level !== "off");
+  // Each of them both ways, or what is said of it is said of nothing.
+  const doors = (status: number) =>
+    new Set(under.filter((one) => one.status === status).map(({ of }) => of.door)).size;
+  return {
+    wrong,
+    counts: {
+      under: under.length,
+      heard,
+      accepted,
+      refused,
+      "doors-open": doors(200),
+      "doors-shut": doors(403),
+      "bytes-kept": bytes,
+    },
+  };
 }
 
 export async function zdr(of: {

@@ -49,6 +49,9 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
               told(at, of, await loaded.say(of, "What is this?", { picture: PICTURE }), "A dot."),
             ),
           ]),
+      check("20 s of silence", async (of) =>
+        told(at, of, await loaded.stream(of, "First be silent."), HELLO),
+      ),
       check("a stream that breaks off", (of) =>
         aside(() =>
           assert.rejects(loaded.stream(of, "Please break off."), "It was taken for an answer."),

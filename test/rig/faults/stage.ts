@@ -10,6 +10,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { json, upstream, type ScriptedAnswer, type UpstreamRequest } from "tollgate/testing";
 import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { preloaded, type ChangedSource } from "../plants/changed.ts";
 import { certificates } from "./certificates.ts";
 import { LIMITS, PLACES, type Place } from "./list.ts";
 
@@ -27,10 +28,11 @@ const WAITING = 4;
 /** How many models each provider of a place has. */
 export type Models = { readonly [P in Place]?: number };
 
-/** `answer`: by what stands in the prompt. */
+/** `answer`: by what stands in the prompt. `plant`: what is wrong with the daemon. */
 export async function openStage(
   answer: (asked: UpstreamRequest) => ScriptedAnswer,
   models: Models,
+  plant?: ChangedSource,
 ): Promise<Stage> {
   const stack = new AsyncDisposableStack();
   try {
@@ -79,7 +81,7 @@ export async function openStage(
       env: {
         RIG_KEY: "sk-upstream-rig",
         NODE_EXTRA_CA_CERTS: join(dir, "root.pem"),
-        NODE_OPTIONS: `--import=${join(import.meta.dirname, "names.mjs")}`,
+        ...preloaded(plant, join(import.meta.dirname, "names.mjs")),
       },
     });
     stack.use(daemon);

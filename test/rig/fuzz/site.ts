@@ -36,6 +36,7 @@ frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-proxied] } }]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 attempts: { target: 1, all: 1 }
+remember: 1000
 timeouts: { connect: 2s, first_byte: 5s, idle: 5s, total: 10s }
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], models: false }, models: { draw: { kind: image } } }
@@ -79,11 +80,13 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-export async function openSite(): Promise<FuzzSite> {
+/** `plugin`: one that stands in its chain. */
+export async function openSite(plugin?: string): Promise<FuzzSite> {
   const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
   const port = await freePort();
   const daemon = await startGateway({
-    yaml: yaml(up.url),
+    yaml: plugin ? yaml(up.url).replace("limits,", "limits, ./planted.ts,") : yaml(up.url),
+    ...(plugin && { files: { "planted.ts": plugin } }),
     env: {
       RIG_KEY: "sk-upstream-rig",
       ATTACK_GAUGE: String(port),

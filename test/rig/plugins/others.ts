@@ -78,9 +78,12 @@ export class Others {
   }
 }
 
+/** A beginning of `responses` says `"error":null`. */
+const FAILED = /"error":\s*\{|"type":\s*"error"/;
+
 /** No answer, one that was cut off, or a word that it is to be asked again. */
 const mayBeAsked = ({ status, text }: Heard): boolean =>
-  status === 0 || status === 503 || (status === 200 && !text.includes('"error"'));
+  status === 0 || status === 503 || (status === 200 && !FAILED.test(text));
 
 function retagged(request: Heard["request"], from: string, tag: string): Heard["request"] {
   const said = JSON.stringify(request.body).replaceAll(`tag=${from} `, `tag=${tag} `);

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../../kit/daemon.ts";
-import { DRAINED, DRAWN, EMBEDDED, PRICED, SPOKEN, WRITTEN, type Biller } from "../biller.ts";
+import { billing, FRONTENDS, type Biller } from "../biller.ts";
 import { judged } from "../crash-judge.ts";
 import { TARGETS, type Heard } from "../traffic.ts";
 import { DEADLY, HELD, HOOKS } from "./ways.ts";
@@ -22,7 +22,7 @@ const FORGOTTEN_MS = 120_000;
 
 const yaml = (url: string, workers: number, plant: Plant) => `
 workers: ${workers}
-frontends: [chat-completions, messages, responses, images, embeddings, speech, transcriptions]
+frontends: ${FRONTENDS}
 attempts: { target: 1 }
 store: ${STORES[plant]}
 middleware:
@@ -30,16 +30,7 @@ middleware:
   - limits
   - { use: usage, with: { label_headers: [x-rig] } }
 ${HOOKS.map((how) => `  - { use: ./hook-${how}.ts, with: { how: ${how} }, timeout: 500ms, for: { models: ["hook-${how}"] } }`).join("\n")}
-providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
-  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
-  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
-  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
-  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
-  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
-  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
-  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, ${SPOKEN} }
-  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, ${WRITTEN} }
+providers:${billing(url)}
 ${[...Object.keys(HELD), ...Object.keys(DEADLY)].map((how) => `  ${how}: { use: ./broken-provider.ts, timeouts: { total: 1s }, with: { how: ${how} } }`).join("\n")}
 models:
 ${HOOKS.map((how) => `  hook-${how}: [chat/model]`).join("\n")}
@@ -123,8 +114,8 @@ export const pidsOf = ({ pid, workers = [] }: Processes): string =>
 /** What is wrong with the ledger, when all that was under way is over. */
 export async function ledgerOf(at: Daemon, up: Biller, heard: readonly Heard[]): Promise<string[]> {
   const rows = await entries(at);
-  const well: ReadonlySet<string> = new Set([...TARGETS, "pictures", "vectors", "voices", "ears"]);
-  const of = (which: boolean) => rows.filter(({ target }) => well.has(target.provider) === which);
+  const ill: ReadonlySet<string> = new Set([...Object.keys(HELD), ...Object.keys(DEADLY)]);
+  const of = (which: boolean) => rows.filter(({ target }) => !ill.has(target.provider) === which);
   const open = (kind: Entry["kind"]) =>
     of(false)
       .filter((row) => row.kind === kind)
