@@ -12,7 +12,7 @@ interface Asked {
   readonly id: string;
 }
 
-async function ask({ gateway }: Stage, secret: string): Promise<Asked> {
+export async function ask({ gateway }: Stage, secret: string): Promise<Asked> {
   const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { BESIDE_OTHERS } from "../rig/rig.ts";
 import { axe, complaints, overflow } from "./browser.ts";
+import { firstRun } from "./first-run.ts";
 import type { Stage } from "./stage.ts";
 import { VIEWS } from "./views.ts";
 
@@ -17,7 +18,7 @@ const VIOLATIONS = `addEventListener("securitypolicyviolation", ({ violatedDirec
   console.error("policy: " + violatedDirective + " " + blockedURI));`;
 
 /** Signed in, with a page whose complaints fail the journey. */
-async function inside(
+export async function inside(
   stage: Stage,
   browser: Browser,
   address: string,
@@ -350,6 +351,7 @@ const paints: Journey = {
 
 export const JOURNEYS: readonly Journey[] = [
   door,
+  firstRun,
   asks,
   offers,
   explains,

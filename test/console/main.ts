@@ -2,11 +2,12 @@
 // `--alone`: the machine runs nothing else, so laws of speed hold to the letter.
 // Ends with a line `N passed, N failed`.
 import { openBrowser } from "./browser.ts";
+import { DEEDS } from "./deeds.ts";
 import { JOURNEYS } from "./journeys.ts";
 import { openStage } from "./stage.ts";
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
-const wanted = JOURNEYS.filter(
+const wanted = [...JOURNEYS, ...DEEDS].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 let failed = 0;

@@ -14,7 +14,7 @@ export interface View {
 
 export const VIEWS: readonly View[] = [
   { name: "overview", address: "?range=24h", shows: "Spend by model", inDocs: true },
-  { name: "usage", address: "/usage?range=24h", shows: "Cost by model" },
+  { name: "usage", address: "/usage?range=24h", shows: "Cost by model", inDocs: true },
   { name: "requests", address: "/requests", shows: "acme/echo" },
   { name: "request", address: "/requests", shows: "acme/think", opens: "acme/think", inDocs: true },
   { name: "models", address: "/models", shows: "acme/echo" },

@@ -210,13 +210,7 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
     ({ name, sum }) =>
       !["written", "reasoning", "images", "unpriced", "estimated"].includes(name) || sum !== "0",
   );
-  const rows = sums.rows.toSorted((a, b) =>
-    by === "day"
-      ? a.by["day"]! < b.by["day"]!
-        ? 1
-        : -1
-      : Number(b.costNano) - Number(a.costNano) || b.calls - a.calls,
-  );
+  const rows = ordered(sums.rows, by);
   const file = () => saved(`usage-by-${by}.csv`, asCsv(sums, by));
   const actions = html`<button
     type="button"
@@ -232,12 +226,27 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
       columns=${shown}
       rows=${rows}
       id=${(row: Sum) => row.by[by] ?? ""}
-      empty=${html`<${Empty} of="usage"
-        ><p>Nothing was used in this time, or nothing that fits.</p>
-        <a class="button" href=${addressOf("/usage", { range: "30d" })}
-          >The last 30 days, of everything</a
-        ><//
-      >`}
+      empty=${html`<${NothingUsed} />`}
     />
   <//>`;
 }
+
+/** The newest day first, else what cost most. */
+const ordered = (rows: readonly Sum[], by: string): readonly Sum[] =>
+  rows.toSorted((a, b) =>
+    by === "day"
+      ? a.by["day"]! < b.by["day"]!
+        ? 1
+        : -1
+      : Number(b.costNano) - Number(a.costNano) || b.calls - a.calls,
+  );
+
+const NothingUsed = () =>
+  html`<${Empty} of="usage"
+    ><p>Nothing was used in this time, or nothing that fits.</p>
+    <div class="row">
+      <a class="button" href=${addressOf("/usage", { range: "30d" })}
+        >The last 30 days, of everything</a
+      ><a class="button" href=${addressOf("/playground")}>Ask a model</a>
+    </div><//
+  >`;
