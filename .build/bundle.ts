@@ -74,7 +74,7 @@ export async function bundle(from: string): Promise<void> {
   const modules = await bundled(
     from,
     own,
-    { bin: cli("bin"), worker: cli("worker") },
+    { bin: cli("bin"), worker: cli("worker"), outside: cli("outside") },
     {
       chunkFileNames: "[name]-[hash].js",
       codeSplitting: {

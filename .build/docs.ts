@@ -12,6 +12,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 /** The files, each with its place in the site and in the menu. */
 const PAGES: readonly (readonly [file: string, url: string, group: string])[] = [
   ["README.md", "index.html", "Begin"],
+  ["docs/begin.md", "begin.html", "Begin"],
   ...[
     "operators",
     "console",

@@ -5,6 +5,7 @@ import { defaultText } from "../config/default.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
 import { type CliCommand, EXIT, type CliInput } from "./command.ts";
+import { withEditorLine } from "./init/editor-line.ts";
 import { interview } from "./init/interview.ts";
 import { starter, variablesOf, type Starting } from "./init/starter.ts";
 import { builtins, load } from "./loading.ts";
@@ -42,8 +43,11 @@ async function run(given: CliInput): Promise<number> {
   const found = asks || given.has("detect") ? await detected(known) : [];
   const said = asks ? await asked(known, found) : saidIn(given, words, found);
   const bare = said.names.length === 0 && !said.server && !said.budget && !said.keep;
-  const text = bare ? defaultText() : await starter(said);
   const file = given.text("out") ?? (asks || given.has("write") ? "gateway.yaml" : undefined);
+  const text = withEditorLine(
+    bare ? defaultText() : await starter(said),
+    resolve(file ?? "gateway.yaml"),
+  );
   if (file === undefined) {
     if (given.json) sayJson({ providers: said.names, text });
     else say(text.trimEnd());

@@ -1,5 +1,5 @@
 // What every command needs: which package this is, which file is meant, where plugins come from.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parse } from "yaml";
@@ -12,6 +12,7 @@ import { Mask } from "../lib/mask.ts";
 import { fail } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
 import type { CliInput } from "./command.ts";
+import { lentModules } from "./lent-modules.ts";
 
 const manifest = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")) as {
   version: string;
@@ -34,39 +35,19 @@ export const nameOf = (file: string | undefined): string => file ?? "the default
 /** `use` → definition. What comes with us is imported at once; the loader is, when something else is named. */
 export function createLoad(): LoadPlugin {
   let others: Promise<LoadPlugin> | undefined;
-  return async (use, kind, fromFile, trust) => {
+  return async (use, kind, fromFile, trust, isolate) => {
     const ours = builtins[kind as PluginKind];
-    if (Object.hasOwn(ours, use)) {
+    if (Object.hasOwn(ours, use) && !isolate) {
       const { default: definition } = (await ours[use]!()) as { default: unknown };
       return { definition, from: "built-in" };
     }
-    return (await (others ??= createOtherLoad()))(use, kind, fromFile, trust);
+    return (await (others ??= createOtherLoad()))(use, kind, fromFile, trust, isolate);
   };
 }
 
 async function createOtherLoad(): Promise<LoadPlugin> {
   const { createLoader } = await import("../loader/load.ts");
-  return createLoader({ builtin: builtins, host: await publicModules() });
-}
-
-/** Modules lent to plugins, so that a plugin and the gateway share one copy of the contract. */
-async function publicModules(): Promise<Record<string, unknown>> {
-  const protocols = new URL("../protocols/", import.meta.url);
-  const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
-  // A folder without an index is what protocols share among themselves: no plugin may import it.
-  const names = readdirSync(protocols, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name)
-    .filter((name) => existsSync(new URL(`${name}/index.${suffix}`, protocols)));
-  const modules = await Promise.all([
-    import("../plugin/index.ts").then((module) => ["tollgate/plugin", module] as const),
-    import("../store/index.ts").then((module) => ["tollgate/store", module] as const),
-    ...names.map(async (name) => {
-      const module: unknown = await import(new URL(`${name}/index.${suffix}`, protocols).href);
-      return [`tollgate/protocols/${name}`, module] as const;
-    }),
-  ]);
-  return Object.fromEntries(modules);
+  return createLoader({ builtin: builtins, host: await lentModules() });
 }
 
 export async function load(

@@ -17,6 +17,7 @@ import { keepPrototype } from "./prototype.ts";
 import { builtins, configFile, createLoad, nameOf, version } from "./loading.ts";
 import { counted, reported, sayLeftOut } from "./report.ts";
 import { handedOver, ServiceManager } from "./service-manager.ts";
+import { underNpm } from "./starter.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
@@ -85,7 +86,13 @@ export const command: CliCommand = {
     }
     const pulse = startPulse({ pretty: terminal });
     const manager = managerOf(gateway, log);
-    const stopped = untilStopped(gateway, { log, terminal, pulse, manager });
+    const stopped = untilStopped(gateway, {
+      log,
+      terminal,
+      pulse,
+      manager,
+      succeeds: predecessor !== undefined,
+    });
     if (terminal) say(await banner(gateway, file));
     else await announce(gateway, file, log);
     await manager?.ready();
@@ -190,12 +197,14 @@ interface Around {
   readonly terminal: boolean;
   readonly pulse: Pulse;
   readonly manager: ServiceManager | undefined;
+  /** It has taken another one's place. */
+  readonly succeeds: boolean;
 }
 
 /** The exit code, when it is over. */
 function untilStopped(
   gateway: Gateway,
-  { log, terminal, pulse, manager }: Around,
+  { log, terminal, pulse, manager, succeeds }: Around,
 ): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   let since: number | undefined;
@@ -250,6 +259,8 @@ function untilStopped(
   const broken = fatal("an error that was not caught; stopping");
 
   void gateway.broken.then(fatal("the gateway cannot go on"));
+  // One that takes another's place has that one for its parent, and outlives it.
+  if (!succeeds) underNpm(process.env, () => stop("npm is gone"));
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {

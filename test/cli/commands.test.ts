@@ -192,7 +192,9 @@ test("schema: written where editors look, fresh or stale, and it judges", async 
 test("init: what it prints passes check, bare and for every provider that comes with us", async () => {
   await using here = await folder();
   const bare = await here.said(["init"]);
-  expect(bare.out).toBe(await readFile(join(root, "gateway.yaml"), "utf8"));
+  // From another folder the schema is somewhere else.
+  const body = (text: string) => text.split("\n").slice(1);
+  expect(body(bare.out)).toEqual(body(await readFile(join(root, "gateway.yaml"), "utf8")));
   const { plugins } = JSON.parse((await here.said(["list", "provider", "--json"])).out) as {
     plugins: { name: string }[];
   };

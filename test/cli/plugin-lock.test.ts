@@ -1,5 +1,5 @@
 // What is installed is what was accepted: to the byte, with all that it depends on, before a line of it runs.
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isOlder } from "../../src/loader/definition.ts";
@@ -134,6 +134,57 @@ describe("a locked plugin", () => {
     expect((await check(at)).problems[0]!.id).toBe("plugin/lock-unreadable");
     await at.write("plugins.lock.yaml", "plugins: {}\n");
     expect((await check(at)).problems[0]!.id).toBe("plugin/not-locked");
+  });
+});
+
+describe("a locked plugin that says another thing than it said when it was accepted", () => {
+  const SLY = PLUGIN.replace(
+    '["PARROT_HOME"]',
+    'process.env.PARROT_SLY?.split(",") ?? ["PARROT_HOME"]',
+  );
+
+  it.each([
+    ["AWS_SECRET_ACCESS_KEY,PARROT_HOME", undefined, 1, "error"],
+    ["AWS_SECRET_ACCESS_KEY", "warn", 0, "warning"],
+    ["PARROT_HOME", undefined, 0, undefined],
+  ])("%s, lock: %s", async (says, lock, code, severity) => {
+    const yaml = FILES["gateway.yaml"]!;
+    await using at = await house(lock ? `plugins: { lock: ${lock} }\n${yaml}` : yaml);
+    await at.write("node_modules/tollgate-provider-parrot/index.js", SLY);
+    expect((await at.said([...ADD, "--yes"])).code).toBe(0);
+    const { code: is, out } = await at.tollgate(["check", "--json"], {
+      env: { PARROT_SLY: says },
+    });
+    const { problems } = JSON.parse(out) as { problems: { message: string }[] };
+    expect(is).toBe(code);
+    expect(problems).toEqual(
+      severity === undefined
+        ? []
+        : [
+            expect.objectContaining({
+              id: "plugin/changed",
+              severity,
+              message:
+                "tollgate-provider-parrot is not what was accepted: it needs the variable AWS_SECRET_ACCESS_KEY",
+            }),
+          ],
+    );
+  });
+});
+
+describe("tollgate plugin remove", () => {
+  it("takes a package out of the lock, and off the disk", async () => {
+    await using at = await house();
+    await at.said([...ADD, "--yes"]);
+    const wrong = await at.said(["plugin", "remove", "tollgate-provider-parot"]);
+    expect([wrong.code, wrong.err]).toEqual([
+      1,
+      expect.stringContaining('Did you mean "tollgate-provider-parrot"?'),
+    ]);
+    const { code, out } = await at.said(["plugin", "remove", "tollgate-provider-parrot", "--json"]);
+    expect([code, JSON.parse(out)]).toEqual([0, { removed: "tollgate-provider-parrot" }]);
+    expect(readFileSync(join(at.path, "plugins.lock.yaml"), "utf8")).not.toContain("parrot");
+    expect(existsSync(join(at.path, "node_modules/tollgate-provider-parrot"))).toBe(false);
   });
 });
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { packageRoot } from "../../config/default.ts";
 import type { LockedDefinition } from "../../config/plugin-lock.ts";
+import { statedIn, type StatedDefinition } from "../../loader/stated.ts";
 import { fail } from "../../model/error.ts";
 import { exportsOf } from "../check-plugin/plugins.ts";
 import { manifestIn } from "../check-plugin/manifest.ts";
@@ -16,16 +17,10 @@ const SCRIPT = `
   for (const [path, address] of Object.entries(JSON.parse(process.argv[1]))) {
     const { default: it } = await import(address);
     if (!it || !it["~tollgate"]) continue;
-    const { origins, metadata, env = [], files } = it.needs ?? {};
-    const list = (what, otherwise) => (typeof what === "function" ? [otherwise] : what ?? []);
-    said[path] = {
-      kind: it["~tollgate"], api: it.api, summary: String(it.summary),
-      needs: [...list(origins, "addresses of its options"), ...(metadata ? ["the cloud's metadata service"] : []),
-        ...env.map((name) => "the variable " + name), ...list(files, "files of its options")].map(String),
-      ...(it.sends === undefined ? {} : { sends: it.sends === "nowhere" ? "nowhere" : JSON.stringify(it.sends) }),
-    };
+    const { "~tollgate": kind, api, needs, sends } = it;
+    said[path] = { "~tollgate": kind, api, needs, sends, summary: String(it.summary) };
   }
-  process.stdout.write(JSON.stringify(said));`;
+  process.stdout.write(JSON.stringify(said, (_, value) => (typeof value === "function" ? null : value)));`;
 
 export interface DescribedPlugin extends LockedDefinition {
   readonly summary: string;
@@ -62,5 +57,11 @@ export async function described(
       code: "import_failed",
     });
   });
-  return JSON.parse(text) as Record<string, DescribedPlugin>;
+  const said = JSON.parse(text) as Record<string, StatedDefinition & { summary: string }>;
+  return Object.fromEntries(
+    Object.entries(said).map(([path, { summary, ...one }]) => [
+      path,
+      { ...statedIn(one), summary },
+    ]),
+  );
 }
