@@ -1,9 +1,10 @@
 // Which floor may import which, as data, and a judge of one file's imports. The test beside it reads the tree.
 import { dirname, join, normalize } from "node:path/posix";
 
-const ALL = "lib model money catalogue plugin store protocols config loader walk gateway".split(
-  " ",
-);
+const ALL =
+  "lib model money catalogue plugin store protocols config isolation loader walk gateway".split(
+    " ",
+  );
 
 /** What a floor may import of ours. `types:` = only as types, which leave nothing behind at run time. */
 export const FLOORS: { readonly [floor: string]: readonly string[] } = {
@@ -15,7 +16,8 @@ export const FLOORS: { readonly [floor: string]: readonly string[] } = {
   catalogue: ["lib", "model", "money", "plugin"],
   protocols: ["lib", "model", "plugin"],
   config: ["lib", "model", "money", "catalogue", "plugin"],
-  loader: ["lib", "model", "plugin", "config"],
+  isolation: ["lib", "model", "plugin", "config"],
+  loader: ["lib", "model", "plugin", "config", "isolation"],
   walk: "lib model money catalogue plugin protocols types:config".split(" "),
   gateway: "lib model money catalogue plugin protocols config walk types:loader".split(" "),
   // The kit runs what it judges in a real gateway.

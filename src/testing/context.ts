@@ -22,6 +22,8 @@ export interface TestContextOptions {
   readonly id?: string;
   /** What answers `ctx.fetch`. Absent: nothing does, and a plugin that calls out during setup is caught. */
   readonly fetch?: Context["fetch"];
+  /** What answers `ctx.ask`. Absent: nothing does. */
+  readonly ask?: Context["ask"];
   /** Secret → key. */
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly models?: readonly ListedModel[];
@@ -97,6 +99,10 @@ export function context(lent: TestContextOptions = {}): TestContext {
       taken(scope.every(ms, tick, (error) => log("error")({ error }, "A tick failed."))),
     shared: (key, create, end) => taken(shared.take(scope, key, create, end)),
     peers: () => async () => undefined,
+    async ask(request, of) {
+      if (!lent.ask) throw new Error(`Nothing answers ${request.path} in this test.`);
+      return lent.ask(request, of);
+    },
     async fetch(url, init) {
       fetched.push(String(url));
       if (!lent.fetch) throw new Error(`Nothing answers ${String(url)} in this test.`);

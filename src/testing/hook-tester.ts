@@ -6,6 +6,7 @@ import { OWN_WORKS } from "../model/own-works.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import { check, type Check } from "./check.ts";
+import { filled } from "./conformance/manners.ts";
 import { context } from "./context.ts";
 import { freeze } from "./freeze.ts";
 import * as pretend from "./pretend.ts";
@@ -164,7 +165,7 @@ async function kinds(definition: Definition, { with: options = {} }: HookCases):
   for (const work of OWN_WORKS.values()) {
     await using lent = context();
     const setup = definition.setup as (options: unknown, ctx: unknown) => Hooks | Promise<Hooks>;
-    const { inspect, rewrite } = await setup(freeze(structuredClone(options)), lent.ctx);
+    const { inspect, rewrite } = await setup(freeze(filled(definition.options, options)), lent.ctx);
     const request = freeze(work.sample("model"));
     const x = pretend.exchange({ kind: work.kind, request, identity: { id: "tester" } });
     for (const [name, hook] of Object.entries({ rewrite, inspect }))

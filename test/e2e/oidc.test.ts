@@ -1,161 +1,38 @@
 // People sign in at the admin listener with a real identity provider: the code flow with PKCE, state and nonce; what a group may do, and
 // everything on the way that is not as it was begun.
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import Provider from "oidc-provider";
 import { generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
+import {
+  Browser,
+  codeOf as code,
+  identity,
+  type Identity,
+  SECRET,
+  selfOf,
+  signingKey,
+} from "./identity.ts";
 
-const SECRET = "canary-oidc-5b1f-client-secret";
-const PEOPLE: Readonly<Record<string, { groups?: string[]; email?: string }>> = {
-  ann: { groups: ["staff", "platform"], email: "ann@example.com" },
-  bob: { groups: ["research"], email: "bob@example.com" },
-  eve: { groups: ["visitors"], email: "eve@example.com" },
-  kim: { email: "kim@example.com" },
-};
-
-/** A browser, as far as it matters: cookies by host, and no redirect is followed unseen. */
-class Browser {
-  readonly jar = new Map<string, Map<string, string>>();
-
-  async go(to: string, form?: Record<string, string>): Promise<Response> {
-    const { host } = new URL(to);
-    const cookies = this.jar.get(host) ?? new Map<string, string>();
-    this.jar.set(host, cookies);
-    const res = await fetch(to, {
-      redirect: "manual",
-      method: form ? "POST" : "GET",
-      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") },
-      ...(form && { body: new URLSearchParams(form) }),
-    });
-    for (const set of res.headers.getSetCookie()) {
-      const [pair = ""] = set.split(";");
-      const at = pair.indexOf("=");
-      if (/max-age=0\b/i.test(set)) cookies.delete(pair.slice(0, at));
-      else cookies.set(pair.slice(0, at), pair.slice(at + 1));
-    }
-    return res;
-  }
-
-  /** Follows redirects up to, and not into, an address of the gateway's that begins so. */
-  async follow(to: string, end: string): Promise<string> {
-    for (let i = 0; i < 12; i++) {
-      const res = await this.go(to);
-      const next = res.headers.get("location");
-      if (next === null) throw new Error(`${to} answers ${res.status}: ${await res.text()}`);
-      to = new URL(next, to).href;
-      if (to.startsWith(end)) return to;
-    }
-    throw new Error("It goes on and on.");
-  }
-}
-
-let idp: Server;
-let issuer: string;
+let there: Identity;
 let at: Daemon;
+let issuer: string;
 let admin: string;
-/** The ID token that the provider's place is taken by, where a test forges one. */
-let forged: (() => Promise<string>) | undefined;
-
-const free = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-};
-const yaml = (roles: string) => `
-admin:
-  port: ${new URL(admin).port}
-  oidc:
-    issuer: ${issuer}
-    client_id: tollgate
-    client_secret: ${SECRET}
-    url: ${admin}
-    roles: ${roles}
-frontends: [chat-completions]
-middleware: [auth]
-accounts: { acme: {}, research: { parent: acme } }
-providers: { demo: { use: demo } }
-`;
 const ROLES =
   "{ platform: { role: owner }, staff: { role: viewer }, research: { role: operator, account: research } }";
 
 beforeAll(async () => {
-  admin = `http://127.0.0.1:${await free()}`;
-  let answer: (req: never, res: never) => unknown = () => {};
-  idp = createServer(async (req, res) => {
-    if (req.url === "/token" && forged) {
-      res.setHeader("content-type", "application/json");
-      res.end(
-        JSON.stringify({ access_token: "a", token_type: "Bearer", id_token: await forged() }),
-      );
-    } else answer(req as never, res as never);
-  });
-  await new Promise<void>((resolve) => idp.listen(0, "127.0.0.1", resolve));
-  issuer = `http://127.0.0.1:${(idp.address() as AddressInfo).port}`;
-  const provider = new Provider(issuer, {
-    clients: [
-      {
-        client_id: "tollgate",
-        client_secret: SECRET,
-        redirect_uris: [`${admin}/admin/v1/oidc/callback`],
-        grant_types: ["authorization_code"],
-        response_types: ["code"],
-      },
-    ],
-    claims: { openid: ["sub", "groups"], email: ["email"], profile: ["name"] },
-    conformIdTokenClaims: false,
-    pkce: { required: () => true },
-    features: { devInteractions: { enabled: false } },
-    cookies: { keys: ["one"] },
-    interactions: { url: (_ctx: unknown, { uid }: { uid: string }) => `/person/${uid}` },
-    findAccount: (_ctx: unknown, id: string) => ({
-      accountId: id,
-      claims: () => ({ sub: id, ...PEOPLE[id] }),
-    }),
-    // What a person would click.
-    async loadExistingGrant(ctx: {
-      oidc: { session: { accountId: string }; params: { scope: string } };
-    }) {
-      const { session, params } = ctx.oidc;
-      const grant = new provider.Grant({ clientId: "tollgate", accountId: session.accountId });
-      grant.addOIDCScope(params.scope);
-      await grant.save();
-      return grant;
-    },
-  } as never);
-  const callback = provider.callback();
-  answer = async (req: { url: string }, res: unknown) => {
-    const person = /^\/person\/[^?]*\?as=(\w+)/.exec(req.url)?.[1];
-    if (person === undefined) return callback(req as never, res as never);
-    req.url = req.url.split("?")[0]!;
-    return provider.interactionFinished(req as never, res as never, {
-      login: { accountId: person },
-    });
-  };
-  at = await startGateway({ yaml: yaml(ROLES) });
+  there = await identity(await signingKey("first"));
+  ({ issuer, admin } = there);
+  at = await startGateway({ yaml: there.yaml(ROLES) });
 }, 60_000);
 afterAll(async () => {
   await at?.[Symbol.asyncDispose]();
-  idp.closeAllConnections();
-  idp.close();
+  await there?.[Symbol.asyncDispose]();
 });
 
-/** Up to the address that the provider sends the browser back to. */
-async function signedIn(person: string, browser = new Browser()) {
-  const login = await browser.follow(`${admin}/admin/v1/oidc`, `${issuer}/person/`);
-  const back = await browser.follow(`${login}?as=${person}`, admin);
-  return { browser, back };
-}
-const self = async (browser: Browser) => {
-  const res = await browser.go(`${admin}/admin/v1/session`);
-  return { status: res.status, body: (await res.json()) as Record<string, unknown> };
-};
-const code = async (res: Response) =>
-  `${res.status} ${((await res.json()) as { error: { code: string } }).error.code}`;
+const signedIn: Identity["signedIn"] = (...of) => there.signedIn(...of);
+const self = (browser: Browser) => selfOf(there, browser);
 
 it("a person's groups say the role and the account; the session is the listener's own", async () => {
   const { browser, back } = await signedIn("ann");
@@ -194,10 +71,10 @@ it("a role that the file changes ends its sessions; by another name the sign-in 
   const res = await new Browser().go(`${admin.replace("127.0.0.1", "localhost")}/admin/v1/oidc`);
   expect(res.headers.get("location")).toBe(`${admin}/admin/v1/oidc`);
   expect(res.headers.getSetCookie()).toEqual([]);
-  await at.write(yaml(ROLES.replace("role: operator", "role: viewer")));
+  await at.write(there.yaml(ROLES.replace("role: operator", "role: viewer")));
   await until(async () => (await self(browser)).status === 401);
   expect(JSON.stringify(at.log)).not.toContain(SECRET);
-  await at.write(yaml(ROLES));
+  await at.write(there.yaml(ROLES));
 }, 60_000);
 
 it("what comes back is taken once, by the browser that began, as it was begun", async () => {
@@ -255,8 +132,8 @@ it("an ID token that the provider has not signed for this sign-in is refused", a
   ];
   for (const make of all) {
     const { browser, back } = await signedIn("ann");
-    forged = make;
-    const said = await browser.go(back).finally(() => (forged = undefined));
+    there.forge(make);
+    const said = await browser.go(back).finally(() => there.forge(undefined));
     expect(await code(said)).toBe("401 oidc_refused");
     expect((await self(browser)).status).toBe(401);
   }

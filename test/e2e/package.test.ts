@@ -1,23 +1,14 @@
 // What is published, as an operator gets it: packed from a clean clone, installed into an empty folder, and run from there.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION } from "../clouds/aws-fake.ts";
 import { fakeAzure, KEY as AZURE_KEY } from "../clouds/azure-fake.ts";
 import { ACCOUNT, fakeGoogle } from "../clouds/google-fake.ts";
+import { cleanClone, installedIn } from "../kit/clean-clone.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -53,31 +44,12 @@ function run(
 const NPM = ["--no-audit", "--no-fund", "--loglevel=error"];
 let packed: string[] = [];
 
-/** The files that a clone would have, as they are now; nothing that was built. */
 const clone = join(folder, "clone");
-
-function cleanClone(): void {
-  const tracked = run("git", ["ls-files", "--cached", "--others", "--exclude-standard"], root);
-  for (const file of tracked.stdout.split("\n").filter(Boolean))
-    if (existsSync(join(root, file))) cpSync(join(root, file), join(clone, file));
-}
-
-/** As `npm ci` would have it, without its minute: every package is the checkout's, and this one is the clone. */
-function installedIn(place: string): void {
-  const modules = join(place, "node_modules");
-  mkdirSync(modules);
-  for (const name of readdirSync(join(root, "node_modules")))
-    if (name === ".bin" || !name.startsWith("."))
-      symlinkSync(
-        name === "tollgate" ? place : join(root, "node_modules", name),
-        join(modules, name),
-      );
-}
 
 const pack = () => run("npm", ["pack", "--json", "--pack-destination", folder, ...NPM], clone);
 
 beforeAll(() => {
-  cleanClone();
+  cleanClone(clone);
   const early = pack();
   expect([early.status, early.stderr]).toEqual([1, expect.stringContaining("Run it first")]);
   installedIn(clone);
@@ -277,6 +249,51 @@ providers:
   }
   expect(await ended()).toEqual([0, null]);
 });
+
+test("each package of the examples is built, packed, installed, checked, and mounted as its page says", async () => {
+  const shelf = join(clone, "examples/packages");
+  const names = readdirSync(shelf, { withFileTypes: true }).flatMap((one) =>
+    one.isDirectory() ? [one.name] : [],
+  );
+  const tarballs = names.map((name) => {
+    const place = join(shelf, name);
+    const tsc = run(join(bin, "tsc"), ["-p", "tsconfig.build.json"], place);
+    expect([name, tsc.stdout]).toEqual([name, ""]);
+    const made = run(
+      "npm",
+      ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...NPM],
+      place,
+    );
+    expect(made.status, made.stderr).toBe(0);
+    const said = JSON.parse(made.stdout) as Packed[] | Record<string, Packed>;
+    return `./${(Object.values(said) as [Packed])[0].filename}`;
+  });
+  const how = ["install", "--prefer-offline", "--ignore-scripts", ...NPM];
+  const install = run("npm", [...how, ...tarballs]);
+  expect(install.status, install.stderr).toBe(0);
+  for (const name of names) {
+    const checked = run("npx", ["tollgate", "check-plugin", `tollgate-${name}`]);
+    expect([name, checked.status, checked.stdout]).toEqual([
+      name,
+      0,
+      expect.stringMatching(/: (\d+) of \1 checks hold/),
+    ]);
+    const page = readFileSync(join(shelf, name, "README.md"), "utf8");
+    writeFileSync(join(folder, "example.yaml"), /```yaml\n([\s\S]*?)```/.exec(page)![1]!);
+    const variables = { LANGFUSE_SECRET_KEY: "x", WEBHOOK_SECRET: "x".repeat(16), EXA_TOKEN: "x" };
+    const fine = run("npx", ["tollgate", "check", "-c", "example.yaml"], folder, {
+      ...env,
+      ...variables,
+    });
+    expect([name, fine.status, fine.stdout + fine.stderr]).toEqual([name, 0, expect.anything()]);
+    const { ask, ended } = await serving(["-c", "example.yaml"], variables);
+    expect([name, (await ask("demo/echo")).status]).toEqual([
+      name,
+      name === "middleware-remote-guard" ? 503 : 200,
+    ]);
+    expect(await ended()).toEqual([0, null]);
+  }
+}, 600_000);
 
 test("its types are whole for whoever writes a plugin, under settings that authors have", () => {
   writeFileSync(

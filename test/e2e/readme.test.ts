@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -105,8 +105,15 @@ describe("every example that a page shows", () => {
   });
 
   it("every file in examples/ stands on a page", () => {
-    const files = globSync("examples/*", { cwd: ROOT }).sort();
+    const files = globSync("examples/*.ts", { cwd: ROOT }).sort();
     expect([...new Set(shown.map(({ text }) => OWN.exec(text)![1]!))].sort()).toEqual(files);
+  });
+
+  it("and every package there in their list", () => {
+    const list = readFileSync(join(ROOT, "examples/packages/README.md"), "utf8");
+    const packages = globSync("examples/packages/*/", { cwd: ROOT }).map((path) => basename(path));
+    expect(packages.length).toBeGreaterThan(7);
+    expect(packages.filter((name) => !list.includes(`(${name}`))).toEqual([]);
   });
 });
 

@@ -53,6 +53,9 @@ export class Series<T extends Count | Histogram> {
   readonly #most: number;
   readonly #tree: Tree<T> = new Map();
   #own = 0;
+  /** What was found last: mostly the next observation is of the same. */
+  #last: readonly string[] = [];
+  #lastOf: T | undefined;
 
   constructor(family: Family, create: () => T, most = MOST_SERIES) {
     this.family = family;
@@ -62,8 +65,12 @@ export class Series<T extends Count | Histogram> {
 
   /** Values in the order of the family's labels. */
   of(...values: readonly string[]): T {
+    if (this.#lastOf && same(values, this.#last)) return this.#lastOf;
     const found = this.#find(values);
-    if (found) return found;
+    if (found) {
+      this.#last = values;
+      return (this.#lastOf = found);
+    }
     if (this.#own < this.#most) {
       this.#own++;
       return this.#make(values);
@@ -97,6 +104,11 @@ export class Series<T extends Count | Histogram> {
     if (last !== undefined) at.set(last, made);
     return made;
   }
+}
+
+function same(values: readonly string[], others: readonly string[]): boolean {
+  for (let i = 0; i < values.length; i++) if (values[i] !== others[i]) return false;
+  return values.length === others.length;
 }
 
 export const counts = (family: Family, most?: number): Series<Count> =>

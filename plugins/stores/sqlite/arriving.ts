@@ -1,4 +1,5 @@
 // Another store's ledger on its way into a file, beside where a ledger would be opened: it is put there when all of it is in it, and is verified.
+import { halfOf } from "./half.ts";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { fail, type MovedRest, type MovedRows, type Settle } from "tollgate/plugin";
@@ -36,7 +37,7 @@ export class Arriving {
 
   constructor(file: string) {
     this.#file = file;
-    this.#half = `${file}.moving`;
+    this.#half = halfOf(file);
     this.#held = lock(file);
     try {
       if (existsSync(file))

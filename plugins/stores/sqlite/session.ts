@@ -4,6 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { createBook, presumed, recoveryAt, type Book } from "tollgate/store";
 import { checkTail } from "./chain.ts";
+import { refuseHalf } from "./half.ts";
 import { SqliteJournal, type StoredCall } from "./journal.ts";
 import { begun, leftMeters } from "./left.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
@@ -50,6 +51,7 @@ export class Session {
     this.#owner = owner;
     this.#relaxed = durability === "relaxed";
     refuseNewer(file);
+    refuseHalf(file);
     // Before SQLite makes it, so that no other user may read it.
     closeSync(openSync(file, "a", 0o600));
     const db = (this.db = new DatabaseSync(file, { timeout: 1_000 }));

@@ -79,6 +79,7 @@ export function configCommands(of: ConfigCommandsOf) {
         text,
         env: variables(text, loaded, of.env, assumed),
         texts: textsOf(loaded),
+        standIn: STAND_IN,
         load: mountedOnly(config, of),
         ...(of.overrides && { overrides: of.overrides }),
       });
@@ -95,6 +96,9 @@ export function configCommands(of: ConfigCommandsOf) {
   });
 }
 
+/** At the end of each value in whose place something else is. */
+const STAND_IN = "which-is-not-looked-at";
+
 /** Those that the text names: as they are where the running config shows them too, and something in their place elsewhere. */
 function variables(
   text: string,
@@ -108,7 +112,7 @@ function variables(
     if (value === undefined) continue;
     const shown = named.open.has(name) || OFF.has(value.trim().toLowerCase());
     if (!shown) assumed.push(name);
-    seen[name] = shown ? value : `the-value-of-${name}-which-is-not-looked-at`;
+    seen[name] = shown ? value : `the-value-of-${name}-${STAND_IN}`;
   }
   return seen;
 }
@@ -117,7 +121,7 @@ const textsOf = ({ texts, named }: LoadedConfig): ReadonlyMap<string, string> =>
   new Map(
     [...texts].map(([file, text]) => [
       file,
-      named.files.has(file) ? `the-text-of-${file}-which-is-not-looked-at` : text,
+      named.files.has(file) ? `the-text-of-${file}-${STAND_IN}` : text,
     ]),
   );
 

@@ -5,8 +5,14 @@ import type { StoreCommand, Verdict } from "../../plugin/store.ts";
 
 const NO_LIMITS: LedgerCall["limits"] = Object.freeze([]);
 
+/** As they came: most of a call is put together when its bill is told, and is soon forgotten then. */
+interface Reserved {
+  readonly command: CommandOf<"reserve">;
+  readonly verdict: Verdict & { ok: true };
+}
+
 export class ReservedCalls {
-  readonly #open = new Map<string, LedgerCall>();
+  readonly #open = new Map<string, Reserved>();
 
   /** Of a batch that is durable. */
   lines(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): readonly LedgerLine[] {
@@ -15,26 +21,26 @@ export class ReservedCalls {
       const command = batch[i]!;
       const verdict = verdicts[i];
       if (!verdict?.ok) continue;
-      if (command.do === "reserve") this.#reserved(command, verdict);
+      if (command.do === "reserve") this.#open.set(command.attempt, { command, verdict });
       else if (command.do === "settle") lines.push(this.#settled(command));
       else if (command.do === "adjust") lines.push(adjusted(command));
     }
     return lines;
   }
 
-  #reserved(
-    { attempt, request, n, key, account, labels, target, privacy, asked }: CommandOf<"reserve">,
-    { limits = NO_LIMITS }: Verdict & { ok: true },
-  ): void {
-    this.#open.set(attempt, { request, n, key, account, labels, target, privacy, asked, limits });
-  }
-
   #settled(command: CommandOf<"settle">): LedgerLine {
     const { at, attempt, state, usage, costNano, outcome, finish, ms } = command;
-    const call = this.#open.get(attempt);
+    const reserved = this.#open.get(attempt);
     this.#open.delete(attempt);
+    const call = reserved && callOf(reserved);
     return { type: "settle", at, attempt, call, state, usage, costNano, outcome, finish, ms };
   }
+}
+
+function callOf({ command, verdict }: Reserved): LedgerCall {
+  const { request, n, key, account, labels, target, privacy, asked } = command;
+  const { limits = NO_LIMITS } = verdict;
+  return { request, n, key, account, labels, target, privacy, asked, limits };
 }
 
 type CommandOf<D extends StoreCommand["do"]> = StoreCommand & { do: D };

@@ -27,6 +27,8 @@ export type Clients = NonNullable<Observer["clients"]>;
 
 export const EVERY_MS = 200;
 export const BATCH = 256;
+/** They are told as soon as so many wait: a record that outlives a collection is copied by it, and few are kept so short. */
+const SOON = 32;
 const MOST = 10_000;
 const END_MS = 5_000;
 /** An observer that takes longer over what it was told is not waited for. */
@@ -86,7 +88,7 @@ export class Subscriber {
   }
 
   #soon(waiting: number): void {
-    if (waiting >= BATCH) this.#tell();
+    if (waiting >= SOON) this.#tell();
     else this.#timer ??= setTimeout(() => this.#tell(), EVERY_MS).unref();
   }
 
@@ -139,7 +141,7 @@ export class Subscriber {
       this.#telling = undefined;
       const due = (hook: ObserverHook, least: number) =>
         this.#waiting(hook) >= least && !this.#conducts.get(hook)?.state;
-      if (due("told", 1) || TELLS.some((hook) => due(hook, BATCH))) this.#tell();
+      if (due("told", 1) || TELLS.some((hook) => due(hook, SOON))) this.#tell();
       else if (TELLS.some((hook) => this.#waiting(hook) > 0))
         this.#timer ??= setTimeout(() => this.#tell(), AGAIN_MS).unref();
     });

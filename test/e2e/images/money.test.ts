@@ -1,7 +1,5 @@
 // What pictures cost: one row a request, with the counts that the answer tells, by whichever measure the host and its
 // price have.
-import { DatabaseSync } from "node:sqlite";
-import { join } from "node:path";
 import { json } from "tollgate/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { B64, list, studio, type Studio } from "./studio.ts";
@@ -36,17 +34,20 @@ beforeAll(async () => {
 afterAll(() => s[Symbol.asyncDispose]());
 
 /** The rows of the last request. */
-const rows = (): { kind: string; state: string; usage: any; cost: number; upstream: number }[] => {
-  const db = new DatabaseSync(join(s.gateway.stateDir, "store", "ledger.db"), { readOnly: true });
-  const found = db
-    .prepare(
-      `SELECT kind, state, usage, cost, upstream_cost AS upstream FROM entry
-       WHERE request = (SELECT request FROM entry ORDER BY seq DESC LIMIT 1) ORDER BY seq`,
-    )
-    .all() as any[];
-  db.close();
-  return found.map((row) => ({ ...row, usage: JSON.parse(row.usage) }));
-};
+async function rows() {
+  const { items } = (await s.gateway.ask("ledger.entries", { limit: 1_000 })) as any;
+  const last = items.at(-1).request;
+  const amount = (text: string | null | undefined) => (text == null ? text : Number(text));
+  return (items as any[])
+    .filter(({ request }) => request === last)
+    .map(({ kind, state, usage, costNano, upstreamCostNano }) => ({
+      kind,
+      state,
+      usage,
+      cost: amount(costNano),
+      upstream: amount(upstreamCostNano),
+    }));
+}
 const present = (usage: object) =>
   Object.fromEntries(Object.entries(usage).filter(([, count]) => count));
 
@@ -84,7 +85,7 @@ it.each([
     const made: any = await s
       .client()
       .images.generate({ model, prompt: "A harbour", ...more, ...wanted });
-    const [reserve, settle, ...others] = rows();
+    const [reserve, settle, ...others] = await rows();
     expect([reserve!.kind, settle!.kind, others], form).toEqual(["reserve", "settle", []]);
     // An address that the provider gives is not looked at: how large its picture is, is not known.
     const blind = form !== FORMS[0][0] && made.data[0].url.startsWith(s.up.url);
@@ -116,7 +117,7 @@ it("a stream costs what a whole answer does, and tells the same counts", async (
     const stream = await s.client().images.generate({ model, prompt: "A harbour", stream: true });
     let last: any;
     for await (const event of stream) last = event;
-    const settled = rows().filter(({ kind }) => kind === "settle");
+    const settled = (await rows()).filter(({ kind }) => kind === "settle");
     expect(settled.map(({ cost }) => cost)).toEqual([cost]);
     expect(last.usage?.output_tokens).toBe(settled[0]!.usage.image_out);
   }
@@ -131,7 +132,7 @@ it("a request that reaches nobody costs nothing", async () => {
       () => expect.unreachable(),
       (error) => expect(error.status).toBe(400),
     );
-  expect(rows().map(({ kind, state, cost }) => [kind, state, cost])).toEqual([
+  expect((await rows()).map(({ kind, state, cost }) => [kind, state, cost])).toEqual([
     ["reserve", "open", null],
     ["settle", "void", 0],
   ]);

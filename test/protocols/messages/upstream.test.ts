@@ -129,6 +129,25 @@ test("an end that was named but not said is said", () => {
   expect(decode(client, [unsaid], of).at(-1)).toEqual({ type: "finish", reason: "stop" });
 });
 
+test.each([
+  ["no data", "\n"],
+  ["data that is no JSON", 'data: {"type":"messa/**/ge_stop"\n\n'],
+  ["half of its data", 'data: {"type":"message_stop"\n\n'],
+  ["no name in its data", "data: {}\n\n"],
+  ["another event's data", 'data: {"type":"content_block_stop","index":0}\n\n'],
+])("an end whose event has %s is said anew, since clients believe data", (_what, data) => {
+  const { body } = streams.find((r) => r.name === "text")!;
+  const before = body.subarray(0, body.indexOf("event: message_stop"));
+  const said = Buffer.concat([before, Buffer.from(`event: message_stop\n${data}`)]);
+  const good = relay(client, [before], to);
+  expect(relay(client, [said], to)).toEqual(good);
+  expect(good.bytes.toString()).toMatch(/data: {"type":"message_stop"}\n\n$/);
+  // Where the answer has no end yet, its name alone makes none.
+  const early = before.subarray(0, before.indexOf("event: message_delta"));
+  const cut = Buffer.concat([early, Buffer.from(`event: message_stop\n${data}`)]);
+  expect(() => relay(client, [cut], to)).toThrow(/ended before its answer did/);
+});
+
 test("nothing follows the end", () => {
   const { body } = streams.find((r) => r.name === "text")!;
   const twice = Buffer.concat([body, body]);

@@ -56,7 +56,7 @@ class Model {
       ? Math.max(...this.within(id).map((each) => this.path(each).length))
       : 0;
     const height = this.nodes.has(id) ? below - this.path(id).length + 1 : 1;
-    return this.path(parent).length + height > 4 ? "account_too_deep" : undefined;
+    return this.path(parent).length + height > 16 ? "account_too_deep" : undefined;
   }
 }
 

@@ -67,15 +67,16 @@ class StreamRelay implements Relay {
 
   end(): void {
     this.#events.end();
-    if (!this.#over) {
-      if (!this.#tap.ended)
-        fail("upstream", "The provider's stream ended before its answer did.", {
-          code: "truncated",
-        });
-      this.#finish();
-      this.#out.add(STOP);
-    }
+    if (!this.#over) this.#stop();
     this.#out.flush();
+  }
+
+  /** In words of ours, where upstream has named its end and has no good `message_stop`. */
+  #stop(): void {
+    if (!this.#tap.ended)
+      fail("upstream", "The provider's stream ended before its answer did.", { code: "truncated" });
+    this.#finish();
+    this.#out.add(STOP);
   }
 
   fail(f: Fault): void {
@@ -107,6 +108,8 @@ class StreamRelay implements Relay {
         if (this.#ends(jsonOf(b.subarray(start, end)))) return;
         break;
       case "message_stop":
+        // Clients believe its data, whatever its line says.
+        if (!saysStop(b.subarray(start, end))) return this.#stop();
         this.#finish();
         break;
       case "error":
@@ -192,6 +195,14 @@ function unnamed(event: Buffer): { type: string; nameless: boolean } | undefined
   if (said.data === "[DONE]") return { type: said.data, nameless: false };
   const { type } = jsonOf(event);
   return typeof type === "string" && /^\w+$/.test(type) ? { type, nameless: true } : undefined;
+}
+
+function saysStop(event: Buffer): boolean {
+  try {
+    return jsonOf(event)["type"] === "message_stop";
+  } catch {
+    return false;
+  }
 }
 
 const jsonOf = (event: Buffer): JsonObject => eventObject(eventOf(event)?.data ?? "");

@@ -1,0 +1,15 @@
+// A ledger that is moved in lies beside its place until all of it is there.
+import { existsSync } from "node:fs";
+import { fail } from "tollgate/plugin";
+
+export const halfOf = (file: string): string => `${file}.moving`;
+
+/** A ledger that began beside it would be in the way of what is to come. */
+export function refuseHalf(file: string): void {
+  if (!existsSync(file) && existsSync(halfOf(file)))
+    fail(
+      "conflict",
+      `A move into ${file} is not finished: run tollgate store copy again, or remove ${halfOf(file)}.`,
+      { code: "moving" },
+    );
+}

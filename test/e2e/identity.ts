@@ -1,0 +1,217 @@
+// A real identity provider for the admin listener, and a browser that is sent there and back: the people it knows, the keys it signs with,
+// and the place of its answers, which a test may take.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import Provider from "oidc-provider";
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK } from "jose";
+
+export const SECRET = "canary-oidc-5b1f-client-secret";
+const PEOPLE: Readonly<Record<string, { groups?: string[]; email?: string }>> = {
+  ann: { groups: ["staff", "platform"], email: "ann@example.com" },
+  bob: { groups: ["research"], email: "bob@example.com" },
+  eve: { groups: ["visitors"], email: "eve@example.com" },
+  kim: { email: "kim@example.com" },
+};
+
+/** A browser, as far as it matters: cookies by host, and no redirect is followed unseen. */
+export class Browser {
+  readonly jar = new Map<string, Map<string, string>>();
+
+  async go(to: string, form?: Record<string, string>): Promise<Response> {
+    const { host } = new URL(to);
+    const cookies = this.jar.get(host) ?? new Map<string, string>();
+    this.jar.set(host, cookies);
+    const res = await fetch(to, {
+      redirect: "manual",
+      method: form ? "POST" : "GET",
+      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") },
+      ...(form && { body: new URLSearchParams(form) }),
+    });
+    for (const set of res.headers.getSetCookie()) {
+      const [pair = ""] = set.split(";");
+      const at = pair.indexOf("=");
+      if (/max-age=0\b/i.test(set)) cookies.delete(pair.slice(0, at));
+      else cookies.set(pair.slice(0, at), pair.slice(at + 1));
+    }
+    return res;
+  }
+
+  /** Follows redirects up to, and not into, an address of the gateway's that begins so. */
+  async follow(to: string, end: string): Promise<string> {
+    for (let i = 0; i < 12; i++) {
+      const res = await this.go(to);
+      const next = res.headers.get("location");
+      if (next === null) throw new Error(`${to} answers ${res.status}: ${await res.text()}`);
+      to = new URL(next, to).href;
+      if (to.startsWith(end)) return to;
+    }
+    throw new Error("It goes on and on.");
+  }
+}
+
+const free = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};
+
+/** What it signs with. */
+export interface SigningKey {
+  readonly kid: string;
+  readonly key: CryptoKey;
+  readonly jwk: JWK;
+}
+export async function signingKey(kid: string): Promise<SigningKey> {
+  const { privateKey } = await generateKeyPair("RS256", { extractable: true });
+  const jwk = { ...(await exportJWK(privateKey)), kid, use: "sig", alg: "RS256" };
+  return { kid, key: privateKey, jwk };
+}
+
+/** What a provider remembers of sessions, people and codes: one that signs with other keys goes on with it. */
+function memory() {
+  const kept = new Map<string, Record<string, unknown>>();
+  return class {
+    readonly #model: string;
+    constructor(model: string) {
+      this.#model = model;
+    }
+    async upsert(id: string, payload: Record<string, unknown>) {
+      kept.set(`${this.#model} ${id}`, payload);
+    }
+    async find(id: string) {
+      return kept.get(`${this.#model} ${id}`);
+    }
+    async findByUid(uid: string) {
+      return [...kept.values()].find((each) => each["uid"] === uid);
+    }
+    async consume(id: string) {
+      kept.get(`${this.#model} ${id}`)!["consumed"] = true;
+    }
+    async destroy(id: string) {
+      kept.delete(`${this.#model} ${id}`);
+    }
+    async revokeByGrantId(grant: string) {
+      for (const [name, each] of kept) if (each["grantId"] === grant) kept.delete(name);
+    }
+  };
+}
+
+export interface Identity extends AsyncDisposable {
+  readonly issuer: string;
+  /** Where the gateway's admin listener will be. */
+  readonly admin: string;
+  /** Its gateway.yaml, with these roles. */
+  yaml(roles: string): string;
+  /** From now on it signs with the first of these, and publishes all of them and no other. */
+  signWith(...keys: readonly SigningKey[]): void;
+  /** What its place is taken by when a code is traded; undefined: it answers itself. */
+  forge(make: (() => Promise<string>) | undefined): void;
+  /** Up to the address that it sends the browser back to. */
+  signedIn(
+    person: string,
+    browser?: Browser,
+  ): Promise<{ browser: Browser; back: string; nonce: string }>;
+}
+
+export async function identity(...first: readonly SigningKey[]): Promise<Identity> {
+  const admin = `http://127.0.0.1:${await free()}`;
+  let answer: (req: never, res: never) => unknown = () => {};
+  let forged: (() => Promise<string>) | undefined;
+  const idp = createServer(async (req, res) => {
+    if (req.url === "/token" && forged) {
+      res.setHeader("content-type", "application/json");
+      res.end(
+        JSON.stringify({ access_token: "a", token_type: "Bearer", id_token: await forged() }),
+      );
+    } else answer(req as never, res as never);
+  });
+  await new Promise<void>((resolve) => idp.listen(0, "127.0.0.1", resolve));
+  const issuer = `http://127.0.0.1:${(idp.address() as AddressInfo).port}`;
+  const adapter = memory();
+  const signWith = (...keys: readonly SigningKey[]) => {
+    const provider = new Provider(issuer, {
+      adapter,
+      clients: [
+        {
+          client_id: "tollgate",
+          client_secret: SECRET,
+          redirect_uris: [`${admin}/admin/v1/oidc/callback`],
+          grant_types: ["authorization_code"],
+          response_types: ["code"],
+        },
+      ],
+      jwks: { keys: keys.map(({ jwk }) => jwk) },
+      claims: { openid: ["sub", "groups"], email: ["email"], profile: ["name"] },
+      conformIdTokenClaims: false,
+      pkce: { required: () => true },
+      features: { devInteractions: { enabled: false } },
+      cookies: { keys: ["one"] },
+      interactions: { url: (_ctx: unknown, { uid }: { uid: string }) => `/person/${uid}` },
+      findAccount: (_ctx: unknown, id: string) => ({
+        accountId: id,
+        claims: () => ({ sub: id, ...PEOPLE[id] }),
+      }),
+      // What a person would click.
+      async loadExistingGrant(ctx: {
+        oidc: { session: { accountId: string }; params: { scope: string } };
+      }) {
+        const { session, params } = ctx.oidc;
+        const grant = new provider.Grant({ clientId: "tollgate", accountId: session.accountId });
+        grant.addOIDCScope(params.scope);
+        await grant.save();
+        return grant;
+      },
+    } as never);
+    const callback = provider.callback();
+    answer = async (req: { url: string }, res: unknown) => {
+      const person = /^\/person\/[^?]*\?as=(\w+)/.exec(req.url)?.[1];
+      if (person === undefined) return callback(req as never, res as never);
+      req.url = req.url.split("?")[0]!;
+      return provider.interactionFinished(req as never, res as never, {
+        login: { accountId: person },
+      });
+    };
+  };
+  signWith(...first);
+  return {
+    issuer,
+    admin,
+    signWith,
+    yaml: (roles) => `
+admin:
+  port: ${new URL(admin).port}
+  oidc:
+    issuer: ${issuer}
+    client_id: tollgate
+    client_secret: ${SECRET}
+    url: ${admin}
+    roles: ${roles}
+frontends: [chat-completions]
+middleware: [auth]
+accounts: { acme: {}, research: { parent: acme } }
+providers: { demo: { use: demo } }
+`,
+    forge: (make) => void (forged = make),
+    async signedIn(person, browser = new Browser()) {
+      const ask = await browser.follow(`${admin}/admin/v1/oidc`, `${issuer}/auth`);
+      const login = await browser.follow(ask, `${issuer}/person/`);
+      const back = await browser.follow(`${login}?as=${person}`, admin);
+      return { browser, back, nonce: new URL(ask).searchParams.get("nonce")! };
+    },
+    async [Symbol.asyncDispose]() {
+      idp.closeAllConnections();
+      await new Promise((resolve) => idp.close(resolve));
+    },
+  };
+}
+
+/** The session that a browser has there. */
+export async function selfOf({ admin }: Identity, browser: Browser) {
+  const res = await browser.go(`${admin}/admin/v1/session`);
+  return { status: res.status, body: (await res.json()) as Record<string, unknown> };
+}
+/** A refusal's status and code. */
+export const codeOf = async (res: Response): Promise<string> =>
+  `${res.status} ${((await res.json()) as { error: { code: string } }).error.code}`;
