@@ -1,5 +1,6 @@
-// Which candidate is asked next for one request, and when. Those that are well come in their order; then those that failed and may
-// be asked once more; then what rests, the least bad one first. Nothing here is made or counted where the first one answers.
+// Which candidate is asked next for one request, and when. Those that are well come in their order; then those that failed, are well all
+// the same and may be asked once more; then what rests, the least bad one first. Before what has just said that it refuses is asked again,
+// it is waited for a moment whether another comes back. Nothing here is made or counted where the first one answers.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { againAfter, STAGES, type CallStage } from "../../model/retry.ts";
 import type { HostCall } from "../call.ts";
@@ -74,8 +75,7 @@ export class Attempts {
       (this.#again ??= []).push({ candidate, at: performance.now() + wait });
     }
     const next = this.#mayNext(candidate, stage, failure);
-    const turn =
-      (next ? this.#next() : undefined) ?? this.#oncemore() ?? (next ? this.#least() : undefined);
+    const turn = next ? this.#another() : this.#oncemore();
     this.#stuck = !turn && next;
     return turn;
   }
@@ -96,10 +96,25 @@ export class Attempts {
     return undefined;
   }
 
+  #another(): Try | undefined {
+    return (
+      this.#next() ??
+      this.#oncemore((one) => one["~"].target.well) ??
+      this.#least((one) => this.#restOf(one)?.state !== "told") ??
+      (this.#looks ? undefined : this.#last())
+    );
+  }
+
+  #last(): Try | undefined {
+    return this.#least() ?? this.#oncemore();
+  }
+
   /** What has failed, after its pause. */
-  #oncemore(): Try | undefined {
-    for (let one = this.#again?.shift(); one; one = this.#again?.shift()) {
+  #oncemore(which: (candidate: HostCandidate) => boolean = () => true): Try | undefined {
+    const list = this.#again?.filter(({ candidate }) => which(candidate)) ?? [];
+    for (const one of list) {
       const { candidate, at } = one;
+      this.#again = this.#again!.filter((other) => other !== one);
       const wait = Math.max(0, at - performance.now());
       if (wait < timeLeft(this.#x, candidate, this.#began!) && this.#spends(candidate))
         return this.#turn(candidate, wait, true);
@@ -108,20 +123,23 @@ export class Attempts {
   }
 
   /** Of what rests, the one that rests for the shortest time, as far as its budget goes: it may answer all the same. */
-  #least(): Try | undefined {
-    const { rests } = this.#x["~"].gen;
-    const until = (candidate: HostCandidate) => rests.rest(candidate)?.until ?? 0;
-    const list = this.#rested?.toSorted((a, b) => until(a) - until(b)) ?? [];
+  #least(which: (candidate: HostCandidate) => boolean = () => true): Try | undefined {
+    const until = (one: HostCandidate) => this.#restOf(one)?.until ?? 0;
+    const list = this.#rested?.filter(which).toSorted((a, b) => until(a) - until(b)) ?? [];
     const candidate = list.find((one) => this.#welcome(one) || this.#spends(one));
     if (!candidate) return undefined;
-    this.#rested = list.filter((one) => one !== candidate);
+    this.#rested = this.#rested!.filter((one) => one !== candidate);
     return this.#turn(candidate, 0, false, "spare");
+  }
+
+  /** Whether it is worth a moment to see what comes back. */
+  get #looks(): boolean {
+    return !this.#looked && this.#rested !== undefined && this.#rested.length > 0;
   }
 
   /** How long it is worth waiting for what rests to come back by another request's answer; undefined: it is not, or was waited for. */
   get patience(): number | undefined {
-    if (!this.#stuck || this.#looked || !this.#rested?.length) return undefined;
-    return PATIENCE_MS * (0.5 + Math.random());
+    return this.#stuck && this.#looks ? PATIENCE_MS * (0.5 + Math.random()) : undefined;
   }
 
   /** Whether one that rested has come back meanwhile. */
@@ -129,7 +147,7 @@ export class Attempts {
     this.#looked = true;
     this.#candidates = this.#rested!.splice(0);
     this.#place = 0;
-    return this.#next() ?? this.#least();
+    return this.#next() ?? this.#last();
   }
 
   /**
@@ -137,11 +155,15 @@ export class Attempts {
    * asks again for it. What recovers is spared only requests that clients send again, for they come all at once.
    */
   #welcome(candidate: HostCandidate): boolean {
-    const state = this.#x["~"].gen.rests.rest(candidate)?.state;
+    const state = this.#restOf(candidate)?.state;
     if (state === "refused") return true;
     if ((state !== undefined && state !== "recovering") || retriesItself(this.#x)) return false;
     candidate["~"].target.took(performance.now());
     return true;
+  }
+
+  #restOf(candidate: HostCandidate) {
+    return this.#x["~"].gen.rests.rest(candidate);
   }
 
   #turn(candidate: HostCandidate, waitMs: number, fresh: boolean, pass: Pass = "plain"): Try {

@@ -90,7 +90,7 @@ export class RestingTargets {
     if (fault.kind === "attestation")
       this.#distrusted.set(credentialKey(candidate), now + DISTRUST_MS);
     const probe = of.pass === "probe";
-    const state = target.failed(now, fault, { rests, probe }, this.#chance);
+    const state = target.failed(now, fault, { rests, probe, started: of.started }, this.#chance);
     if (!state) return undefined;
     const whole = state === "refused";
     const key = whole ? credentialKey(candidate) : keyOf(target);

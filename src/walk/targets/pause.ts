@@ -18,15 +18,18 @@ export class Pause {
   /** It has begun, and nothing has answered since. */
   active = false;
   #since = 0;
+  #ended = 0;
   #untold = 0;
 
-  /** Says whether it has begun to rest, or rests noticeably longer. `told`: what upstream asked for. */
+  /** Says whether it has begun to rest, or rests noticeably longer. `told`: what upstream asked for; `started`: when its call began. */
   begin(
     now: number,
     why: ErrorKind,
-    of: { told: number | undefined; usual?: number },
+    of: { told: number | undefined; usual?: number; started: number },
     chance: () => number,
   ): boolean {
+    // Something that was asked later has ended it: this is older news that came later.
+    if (of.started < this.#ended) return false;
     const rested = this.rests(now);
     const said = of.told ?? of.usual;
     // Calls that were under way together fail together, and are one failure.
@@ -52,6 +55,7 @@ export class Pause {
     this.active = false;
     this.until = 0;
     this.#untold = 0;
+    this.#ended = started;
     return true;
   }
 }

@@ -149,14 +149,15 @@ export class UpstreamTarget {
   failed(
     now: number,
     fault: Fault,
-    of: { rests: Resting; probe: boolean },
+    of: { rests: Resting; probe: boolean; started: number },
     chance: () => number,
   ): TargetState | undefined {
     const told = fault.retryAfterMs ?? undefined;
     const { kind } = fault;
+    const { started } = of;
     if (of.rests === "credential") {
       const usual = REFUSED_MS;
-      return this.account.begin(now, kind, { told, usual }, chance) ? "refused" : undefined;
+      return this.account.begin(now, kind, { told, usual, started }, chance) ? "refused" : undefined;
     }
     if (of.rests === "target") {
       this.#window.add("bad", now);
@@ -165,7 +166,7 @@ export class UpstreamTarget {
       if (this.#breaker.failed(now, { good, bad, probe: of.probe })) return this.#away(now, "open");
       if (told === undefined) return undefined;
     }
-    return this.limit.begin(now, kind, { told }, chance) ? this.#away(now, "told") : undefined;
+    return this.limit.begin(now, kind, { told, started }, chance) ? this.#away(now, "told") : undefined;
   }
 
   /** Its provider has looked at a request and found fault with that: it is there. `started`: when its call began. */

@@ -23,7 +23,7 @@ const fail = (
       : kind === "upstream_auth"
         ? "credential"
         : "target";
-  return of.failed(now, { kind, message: "No.", ...said }, { rests, probe }, even);
+  return of.failed(now, { kind, message: "No.", ...said }, { rests, probe, started: now }, even);
 };
 
 it("a window counts the last ten seconds and nothing older, whatever the clock does in between", () => {
@@ -138,7 +138,7 @@ describe("what a provider says of its limits", () => {
     fc.assert(
       fc.property(fc.nat(1_000_000), fc.double({ min: 0, max: 1, noNaN: true }), (told, chance) => {
         const rest = new Pause();
-        rest.begin(1_000, "rate_limited", { told }, () => chance);
+        rest.begin(1_000, "rate_limited", { told, started: 1_000 }, () => chance);
         const asked = Math.min(told, 300_000);
         expect(rest.until - 1_000).toBeGreaterThanOrEqual(asked);
         expect(rest.until - 1_000).toBeLessThanOrEqual(asked * 1.1 + 0.001);
@@ -151,15 +151,32 @@ describe("what a provider says of its limits", () => {
     let now = 0;
     for (const seconds of [1, 2, 4, 8, 16, 32, 60, 60]) {
       const told = undefined;
-      expect(rest.begin(now, "rate_limited", { told }, () => 0)).toBe(true);
+      expect(rest.begin(now, "rate_limited", { told, started: now }, () => 0)).toBe(true);
       for (let i = 1; i < 9; i++)
-        expect(rest.begin(now + i, "rate_limited", { told }, () => 0)).toBe(false);
+        expect(rest.begin(now + i, "rate_limited", { told, started: now }, () => 0)).toBe(false);
       expect(rest.until).toBe(now + seconds * 1_000);
       now = rest.until;
     }
     rest.end(now);
-    rest.begin(now, "rate_limited", { told: undefined }, () => 0);
+    rest.begin(now, "rate_limited", { told: undefined, started: now }, () => 0);
     expect(rest.until).toBe(now + 1_000);
+  });
+
+  it("is no news of a call that was asked before the one that ended it", () => {
+    const one = target();
+    fail(one, 1_000, "rate_limited", { retryAfterMs: 500 });
+    const [before, after] = [1_100, 1_200];
+    expect(one.answered(1_300, after)).toBe(true);
+    const late = (started: number) =>
+      one.failed(
+        1_400,
+        { kind: "rate_limited", message: "No.", retryAfterMs: 500 },
+        { rests: "credential+model", probe: false, started },
+        even,
+      );
+    expect(late(before)).toBeUndefined();
+    expect(one.well).toBe(true);
+    expect(late(after)).toBe("told");
   });
 
   it("trips no breaker, however often", () => {
