@@ -243,6 +243,24 @@ describe("an upstream's whole answer", () => {
 });
 
 describe("the verbatim lane", () => {
+  it.each([
+    ["before its data", (data: string) => `event: error\ndata: ${data}\n\n`],
+    ["behind its data", (data: string) => `data: ${data}\nevent: error\n\n`],
+  ])("takes an event that is named an error %s for one, whatever it holds", (_where, named) => {
+    for (const data of [JSON.stringify(delta), JSON.stringify(delta).replace("{", "{+")])
+      for (const before of [[], [delta], [delta, delta]]) {
+        const bytes = [
+          sse(created, added, ...before),
+          Buffer.from(named(data)),
+          sse(done, completed()),
+        ];
+        assert.throws(
+          () => relay(client, bytes, to()),
+          (e) => faultOf(e) !== undefined,
+        );
+      }
+  });
+
   it("changes the model wherever a response says it, adds the end mark, and nothing else", () => {
     const tricky = {
       ...delta,

@@ -128,6 +128,7 @@ class StreamRelay implements Relay {
     if (
       alike !== undefined &&
       till - from > alike.begins.length &&
+      endsInData(b, till) &&
       b.compare(alike.begins, 0, alike.begins.length, from, from + alike.begins.length) === 0
     ) {
       this.#remember(b, from, till);
@@ -241,10 +242,22 @@ function typeOf(event: Buffer, json: number): string {
     return read.data === DONE_TYPE ? DONE_TYPE : (text(parsed(read.data)?.["type"]) ?? read.event);
   }
   if (event[json] === 91) return DONE_TYPE;
+  // Where its data cannot be read, its line is all that a client has.
+  if (event.includes(ERROR_LINE) && eventOf(event)?.event === "error") return "error";
   const type = valueAt(event, TYPE, json);
   if (type) return event.toString("latin1", type.from + 1, type.to - 1);
   return eventOf(event)?.event || (dataIn(event)["error"] ? "error" : "unknown");
 }
+
+const ERROR_LINE = Buffer.from("event: error");
+
+/** What begins alike may still have other lines behind its data. */
+function endsInData(b: Buffer, till: number): boolean {
+  let last = till - 1;
+  while (b[last] === 10 || b[last] === 13) last--;
+  return b[last] === CLOSED;
+}
+const CLOSED = 125;
 
 const dataIn = (event: Buffer): JsonObject => eventObject(eventOf(event)?.data ?? "");
 
