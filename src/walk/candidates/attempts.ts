@@ -7,7 +7,7 @@ import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { HostCandidate } from "../mounted.ts";
 import type { Plan } from "../stations/route.ts";
-import type { Pass } from "../targets/upstream-target.ts";
+import type { Pass, TargetRest } from "../targets/upstream-target.ts";
 import type { Try } from "./try.ts";
 import { isLocal, isProviders } from "../upstream/blame.ts";
 import { timeLeft } from "../upstream/times.ts";
@@ -100,7 +100,7 @@ export class Attempts {
     return (
       this.#next() ??
       this.#oncemore((one) => one["~"].target.well) ??
-      this.#least((one) => this.#restOf(one)?.state !== "told") ??
+      this.#least((one) => !refusesStill(this.#restOf(one))) ??
       (this.#looks ? undefined : this.#last())
     );
   }
@@ -223,6 +223,10 @@ export class Attempts {
     return true;
   }
 }
+
+/** Its provider said so itself, and is believed. */
+const refusesStill = (rest: TargetRest | undefined): boolean =>
+  rest?.state === "told" && !rest.supposed;
 
 function pauseOf(tried: number, { retryAfterMs: told }: Fault): number {
   const drawn = Math.random() * Math.min(CAP_MS, BASE_MS * 2 ** (tried - 1));

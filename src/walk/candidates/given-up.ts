@@ -9,7 +9,7 @@ import type { RestingTargets } from "./resting.ts";
 const LONGEST_MS = 60_000;
 /** Where it is not known when a provider answers again. */
 const UNKNOWN_MS = 1_000;
-/** A breaker may close long before its time: one call in a while goes to see. */
+/** What is only supposed may be over long before its time: one call in a while goes to see. */
 const SUPPOSED_MS = 10_000;
 /** What was sent away together should not come back together. */
 const SPREAD = 0.5;
@@ -50,7 +50,7 @@ export function comingBack(
 function left(rest: TargetRest | undefined): number {
   if (!rest) return 0;
   const ms = rest.until - performance.now();
-  return rest.state === "told" || rest.state === "refused" ? ms : Math.min(SUPPOSED_MS, ms);
+  return rest.supposed ? Math.min(SUPPOSED_MS, ms) : ms;
 }
 
 const spread = (ms: number): number =>

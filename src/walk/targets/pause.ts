@@ -17,6 +17,8 @@ export class Pause {
   until = 0;
   /** It has begun, and nothing has answered since. */
   active = false;
+  /** Nothing was said of how long it lasts: that is only supposed here. */
+  supposed = false;
   #since = 0;
   #ended = 0;
   #untold = 0;
@@ -41,6 +43,7 @@ export class Pause {
     if (!rested) this.#since = now;
     this.active = true;
     this.until = until;
+    this.supposed = said === undefined;
     this.why = why;
     return !rested || longer > NOTICED_MS;
   }

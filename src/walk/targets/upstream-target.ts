@@ -28,6 +28,8 @@ export interface TargetRest {
   readonly state: TargetState;
   readonly why: ErrorKind;
   readonly until: number;
+  /** It may answer long before: nothing but its failures has said how long. */
+  readonly supposed?: boolean;
 }
 
 export interface TargetName {
@@ -114,8 +116,9 @@ export class UpstreamTarget {
     const why = this.#why;
     const state = breaker.state(now);
     const told = limit.rests(now) ? limit.until : 0;
-    if (state === "open" && breaker.until > told) return { state, why, until: breaker.until };
-    if (told > 0) return { state: "told", why: limit.why, until: told };
+    if (state === "open" && breaker.until > told)
+      return { state, why, until: breaker.until, supposed: true };
+    if (told > 0) return { state: "told", why: limit.why, until: told, supposed: limit.supposed };
     if (state === "half_open" && breaker.probing) return { state, why, until: now };
     if (state === "closed" && this.#ramp.full(now)) return { state: "recovering", why, until: now };
     return undefined;

@@ -1,6 +1,8 @@
 // What one answer ends, what is told of it, and how a client says that it tries again by itself.
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import type { Fault } from "../../../src/model/error.ts";
+import { comingBack } from "../../../src/walk/candidates/given-up.ts";
 import { RestingTargets } from "../../../src/walk/candidates/resting.ts";
 import { saysSo } from "../../../src/walk/candidates/client-retries.ts";
 import type { HostCandidate } from "../../../src/walk/mounted.ts";
@@ -54,6 +56,29 @@ it("an answer that was asked for before the failure ends nothing", () => {
   refused(one);
   rests.answered(one, before);
   expect(rests.resting(one)?.why).toBe("upstream_auth");
+});
+
+it("a client is told to wait for as long as a provider has said, and not for as long as is only supposed", () => {
+  const rests = new RestingTargets();
+  const candidate = (model: string, told?: number): HostCandidate => {
+    const target = rests.target({ provider: "p", credential: "c", model, base: "" });
+    let now = performance.now();
+    // Each time that it fails anew, twice as much is supposed.
+    for (let i = 0; i < 8; i++) {
+      const failure = { kind: "rate_limited", message: "No.", ...(told && { retryAfterMs: told }) } as const;
+      const of = { rests: "credential+model", probe: false, started: now } as const;
+      target.failed(now, failure, of, () => 0);
+      now = target.limit.until;
+    }
+    return { id: `p/${model}`, provider: "p", "~": { target } } as unknown as HostCandidate;
+  };
+  const told = (one: HostCandidate) => {
+    const failure: Fault = { kind: "rate_limited", message: "No." };
+    comingBack(failure, rests, [one]);
+    return failure.retryAfterMs;
+  };
+  expect(told(candidate("supposed"))).toBeLessThanOrEqual(15_000);
+  expect(told(candidate("said", 59_000))).toBe(60_000);
 });
 
 it("a client that counts its own retries is believed, and nothing else is", () => {

@@ -57,7 +57,7 @@ describe("a breaker", () => {
     for (let i = 5; i < 9; i++) expect(fail(one, i)).toBeUndefined();
     expect(one.well).toBe(true);
     expect(fail(one, 9)).toBe("open");
-    expect(one.rest(9)).toEqual({ state: "open", why: "overloaded", until: 5_009 });
+    expect(one.rest(9)).toMatchObject({ state: "open", why: "overloaded", until: 5_009 });
   });
 
   it("opens when half of twenty fail within ten seconds, and not when half of nineteen do", () => {
