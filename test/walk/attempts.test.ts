@@ -12,6 +12,9 @@ import { blame } from "../../src/walk/upstream/blame.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
+// By the clock: attempts read it themselves, and no result here hangs on how much of it passes.
+const clock = () => performance.now();
+
 const TIMES = { totalMs: 60_000, classes: new Map() };
 
 function candidate(provider: string): HostCandidate {
@@ -31,7 +34,7 @@ function attemptsOf(
   on: readonly ErrorKind[],
   most = { target: 1, all: 5 },
 ): Attempts {
-  const rest = ({ "~": { target } }: HostCandidate) => target.rest(performance.now());
+  const rest = ({ "~": { target } }: HostCandidate) => target.rest(clock());
   const gen = { attempts: most, rests: { rest }, timeouts: {} };
   const x = { "~": { gen, req: { headers: {} } } };
   const plan = { candidates, others: [], on: new Set(on), out: [], resolution: {} };
@@ -59,7 +62,7 @@ describe("of a and b, where a says how long it refuses and b rests", () => {
   /** `spent`: b has been tried as often as it may be while it rests. */
   function story({ spent }: { spent: boolean }) {
     const [a, b] = [candidate("a"), candidate("b")];
-    const now = performance.now();
+    const now = clock();
     const bad = { kind: "overloaded", message: "No." } as const;
     for (let i = 0; i < 5; i++)
       b["~"].target.failed(now, bad, { rests: "target", probe: false, started: now }, () => 0.5);
@@ -68,7 +71,7 @@ describe("of a and b, where a says how long it refuses and b rests", () => {
     expect(attempts.first()!.candidate).toBe(a);
     const failure = faultOf(blame(TOLD, "target", "a"))!;
     const of = { rests: "credential+model", probe: false, started: now } as const;
-    a["~"].target.failed(performance.now(), failure, of, () => 0.5);
+    a["~"].target.failed(clock(), failure, of, () => 0.5);
     const turn = attempts.after({ candidate: a, began: now } as never, "refused", failure);
     return { a, b, attempts, turn };
   }
@@ -87,7 +90,7 @@ describe("of a and b, where a says how long it refuses and b rests", () => {
 
   it("b is asked where it has come back by then", () => {
     const { b, attempts } = story({ spent: true });
-    b["~"].target.wake(performance.now());
+    b["~"].target.wake(clock());
     expect(attempts.lastLook()).toMatchObject({ candidate: b, pass: "plain" });
   });
 });

@@ -62,6 +62,7 @@ it("a client is told to wait for as long as a provider has said, and not for as 
   const rests = new RestingTargets();
   const candidate = (model: string, told?: number): HostCandidate => {
     const target = rests.target({ provider: "p", credential: "c", model, base: "" });
+    // By the clock: what a client is told is counted from it.
     let now = performance.now();
     // Each time that it fails anew, twice as much is supposed.
     for (let i = 0; i < 8; i++) {
