@@ -84,101 +84,6 @@ const door: Journey = {
   },
 };
 
-const asks: Journey = {
-  name: "the playground asks through each frontend, and its request's story has the bill",
-  run: (stage, browser) =>
-    inside(stage, browser, "/playground?model=acme/echo", async (page) => {
-      await page.getByRole("button", { name: "Make one for an hour" }).click();
-      const send = page.getByRole("button", { name: "Send" });
-      const answer = page.getByRole("region", { name: "Answer", exact: true }).last();
-      for (const name of ["Chat completions", "Messages", "Responses"]) {
-        await page.getByRole("button", { name, exact: true }).click();
-        await page.getByLabel("Prompt").fill(`Said by ${name}`);
-        await send.click();
-        await answer.getByText(`Said by ${name}`).waitFor();
-        await page.getByText("Whole", { exact: true }).waitFor();
-      }
-      await page.getByRole("link", { name: /request's story/ }).click();
-      const story = page.getByRole("dialog");
-      await story.getByText("Bill of call 1").waitFor();
-      await story.getByText("computed again: the same").waitFor();
-      assert.equal(await page.getByText("Said by Responses").count(), 0);
-      assert.deepEqual(await axe(page), []);
-      await page.keyboard.press("Escape");
-      await story.waitFor({ state: "detached" });
-      await page.goto(`${stage.console}/playground?frontend=images&model=demo/image`);
-      await page.getByRole("button", { name: "Make one for an hour" }).click();
-      await send.click();
-      await page.getByAltText("Picture 1 of the answer").waitFor();
-    }),
-};
-
-/** A pixel, as PNG. */
-const PIXEL =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
-const offers: Journey = {
-  name: "the playground offers a tool and a picture, and asks for zero data retention, through each frontend",
-  run: (stage, browser) =>
-    inside(stage, browser, "/playground?model=demo/tools", async (page) => {
-      await page.getByRole("button", { name: "Make one for an hour" }).click();
-      const send = page.getByRole("button", { name: "Send" });
-      const wire = page.getByRole("region", { name: "What went over the wire" });
-      const side = (name: string) =>
-        page.getByRole("group", { name: "Side" }).getByRole("button", { name }).click();
-      await page.getByRole("checkbox", { name: "Offer a tool" }).check();
-      await page.getByRole("checkbox", { name: "Zero data retention" }).check();
-      for (const [name, tool] of [
-        ["Chat completions", '"function"'],
-        ["Messages", '"input_schema"'],
-        ["Responses", '"parameters"'],
-      ] as const)
-        for (const stream of [true, false]) {
-          await page.getByRole("button", { name, exact: true }).click();
-          await page.getByRole("checkbox", { name: "Stream" }).setChecked(stream);
-          await send.click();
-          const calls = page.getByRole("region", { name: "Calls of tools" });
-          await calls.getByText("toll_of").waitFor();
-          await calls.getByText("vehicle").waitFor();
-          await page.getByText("Whole", { exact: true }).waitFor();
-          await side("Request");
-          assert.match(await wire.innerText(), new RegExp(tool), name);
-          await side("Head");
-          assert.match(await wire.innerText(), /service-zdr: \S/, name);
-        }
-      const code = page.getByRole("region", { name: "The request in code" });
-      assert.match(await code.innerText(), /service-zdr: required/i);
-      await page.getByRole("checkbox", { name: "Offer a tool" }).uncheck();
-      await page.getByLabel("Model", { exact: true }).fill("demo/echo");
-      await page.getByLabel("Add a picture").setInputFiles({
-        name: "pixel.png",
-        mimeType: "image/png",
-        buffer: Buffer.from(PIXEL, "base64"),
-      });
-      await page.getByRole("button", { name: "Leave the picture out" }).waitFor();
-      for (const [name, form] of [
-        ["Chat completions", '"image_url"'],
-        ["Messages", '"media_type": "image/png"'],
-        ["Responses", '"input_image"'],
-      ] as const) {
-        await page.getByRole("button", { name, exact: true }).click();
-        await page.getByLabel("Prompt").fill(`A picture by ${name}`);
-        await send.click();
-        await page
-          .getByRole("region", { name: "Answer", exact: true })
-          .last()
-          .getByText(`A picture by ${name}`)
-          .waitFor();
-        await side("Request");
-        const sent = await wire.innerText();
-        assert.ok(sent.includes(form) && sent.includes(PIXEL.slice(0, 40)), name);
-      }
-      await page.getByLabel("Model", { exact: true }).fill("acme/echo");
-      await page.getByRole("button", { name: "Leave the picture out" }).click();
-      await page.getByText("Add a picture").waitFor();
-    }),
-};
-
 const explains: Journey = {
   name: "routing is explained as a key and under zero data retention",
   async run(stage, browser) {
@@ -352,8 +257,6 @@ const paints: Journey = {
 export const JOURNEYS: readonly Journey[] = [
   door,
   firstRun,
-  asks,
-  offers,
   explains,
   lives,
   keeps,

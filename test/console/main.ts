@@ -4,10 +4,11 @@
 import { openBrowser } from "./browser.ts";
 import { DEEDS } from "./deeds.ts";
 import { JOURNEYS } from "./journeys.ts";
+import { PLAYGROUND } from "./playground.ts";
 import { openStage } from "./stage.ts";
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
-const wanted = [...JOURNEYS, ...DEEDS].filter(
+const wanted = [...JOURNEYS, ...PLAYGROUND, ...DEEDS].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 let failed = 0;

@@ -24,7 +24,7 @@ const PRICES = ["echo", "think", "lorem", "slow", "tools", "fail"]
 
 const YAML = `
 admin: { port: 0 }
-frontends: [chat-completions, messages, responses, images, models, usage]
+frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, models, usage]
 middleware: [auth, zdr, limits, usage]
 observers: [console]
 providers:

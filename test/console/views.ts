@@ -15,7 +15,7 @@ export interface View {
 export const VIEWS: readonly View[] = [
   { name: "overview", address: "?range=24h", shows: "Spend by model", inDocs: true },
   { name: "usage", address: "/usage?range=24h", shows: "Cost by model", inDocs: true },
-  { name: "requests", address: "/requests", shows: "acme/echo" },
+  { name: "requests", address: "/requests", shows: "acme/echo", inDocs: true },
   { name: "request", address: "/requests", shows: "acme/think", opens: "acme/think", inDocs: true },
   { name: "models", address: "/models", shows: "acme/echo" },
   { name: "model", address: "/models?model=acme/echo", shows: "Facts, and who says so" },
@@ -30,5 +30,5 @@ export const VIEWS: readonly View[] = [
   { name: "ledger", address: "/ledger", shows: "Verify now" },
   { name: "audit", address: "/audit", shows: "keys.create" },
   { name: "admins", address: "/admins", shows: "Signed in now" },
-  { name: "playground", address: "/playground", shows: "The same in code" },
+  { name: "playground", address: "/playground", shows: "The same in code", inDocs: true },
 ];

@@ -24,9 +24,15 @@ observers:
 providers: { demo: { use: demo } }
 `;
 
-interface Heard {
+export interface Heard {
   readonly id: string;
   readonly percent: number;
+}
+
+/** What comes twice under one id is one; each part is heard of, once, and in order. */
+export function judge(heard: readonly Heard[]): string[] {
+  const once = [...new Map(heard.map((one) => [one.id, one.percent])).values()];
+  return once.join() === "50,80,95,100" ? [] : [`heard of ${once.join()}`];
 }
 
 /** It refuses now and then, and always takes its time to say so. */
@@ -92,8 +98,6 @@ export const rig: Rig = {
       ops.close();
       await rm(dir, { recursive: true, force: true });
     }
-    const once = [...new Map(ops.heard.map((one) => [one.id, one.percent])).values()];
-    const wrong = once.join() === "50,80,95,100" ? [] : [`heard of ${once.join()}`];
-    return { wrong, counts: { served, heard: ops.heard.length, kills }, seed };
+    return { wrong: judge(ops.heard), counts: { served, heard: ops.heard.length, kills }, seed };
   },
 };

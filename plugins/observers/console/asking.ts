@@ -8,6 +8,8 @@ interface Asked {
   /** The header that it goes in; absent: as a bearer's. */
   readonly as?: string | undefined;
   readonly zdr?: string | undefined;
+  /** The type of a form, whose bytes are then the body, in base64; absent: the body is JSON. */
+  readonly form?: string | undefined;
   readonly body: string;
 }
 
@@ -25,15 +27,15 @@ const SHOWN =
 
 export function askingBy(ctx: Pick<Context, "fetch">) {
   return async (x: Arrival, body: Body): Promise<ServedAnswer> => {
-    const { path, key, as, zdr, body: text } = askedOf(body);
+    const { path, key, as, zdr, form, body: text } = askedOf(body);
     const answer = await ctx.fetch(path, {
       method: "POST",
       headers: {
         ...(as === undefined ? { authorization: `Bearer ${key}` } : { [as]: key }),
-        "content-type": "application/json",
+        "content-type": form ?? "application/json",
         ...(zdr && { "service-zdr": zdr }),
       },
-      body: text,
+      body: form === undefined ? text : Buffer.from(text, "base64"),
       signal: x.signal,
     });
     const shown = [...answer.headers].filter(([name]) => SHOWN.test(name));
@@ -60,21 +62,29 @@ async function* pieces(body: NonNullable<Response["body"]>): AsyncGenerator<Uint
 /** Characters that may stand in a header's line. */
 const WORD = /^[!-~]{1,512}$/;
 
+/** A path of a frontend's, and the one question that Google's clients ask behind it. Nothing in it leads upwards. */
+const PATH =
+  /^\/(?:v1|v2|v1beta)(?:\/(?!\.)(?:[\w.:@+~-]|%(?!2e|2f|5c)[\da-f]{2}){1,200}){1,8}(?:\?alt=sse)?$/i;
+const HEADERS: readonly unknown[] = [undefined, "x-api-key", "x-goog-api-key"];
+const FORM = /^multipart\/form-data; boundary=[\w-]{1,100}$/;
+
 function askedOf(body: Body): Asked {
-  const { path, key, as, zdr, body: text } = body as Record<string, unknown>;
+  const { path, key, as, zdr, form, body: text } = body as Record<string, unknown>;
   const flaw =
-    typeof path !== "string" || !/^\/v1\/[\w/-]{1,100}$/.test(path)
-      ? "path is one below /v1/"
+    typeof path !== "string" || !PATH.test(path)
+      ? "path is a frontend's"
       : typeof key !== "string" || !WORD.test(key)
         ? "key is a key for models"
-        : as !== undefined && as !== "x-api-key"
-          ? "as is x-api-key"
+        : !HEADERS.includes(as)
+          ? "as is x-api-key or x-goog-api-key"
           : zdr !== undefined && (typeof zdr !== "string" || !WORD.test(zdr))
             ? "zdr is a word"
-            : typeof text !== "string"
-              ? "body is the text to send"
-              : undefined;
+            : form !== undefined && (typeof form !== "string" || !FORM.test(form))
+              ? "form is a form's content type"
+              : typeof text !== "string"
+                ? "body is the text to send"
+                : undefined;
   if (flaw !== undefined)
     fail("invalid", `In what the playground asks, ${flaw}.`, { code: "bad_input" });
-  return { path, key, as, zdr, body: text } as Asked;
+  return { path, key, as, zdr, form, body: text } as Asked;
 }

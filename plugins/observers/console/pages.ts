@@ -11,6 +11,7 @@ const POLICY = [
   "style-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
+  "media-src data:",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",

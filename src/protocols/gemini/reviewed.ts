@@ -1,6 +1,7 @@
 // What of a request may leave under Service-ZDR: read in Google's documentation, in the spelling in which we send it.
 import type { Review, Reviewed } from "../../plugin/index.ts";
 import { free, plain } from "../look/index.ts";
+import { BESIDE } from "./words.ts";
 
 const BYTES: Reviewed = { inlineData: plain("mimeType data"), fileData: plain("mimeType fileUri") };
 const PART: Reviewed = {
@@ -14,7 +15,7 @@ const PART: Reviewed = {
 const CONTENT: Reviewed = { role: "plain", parts: PART };
 
 const BODY: Review = [
-  ["which model", plain("model")],
+  ["which model, and how its answer comes: the words of the path", plain(BESIDE.join(" "))],
   ["the conversation itself", { contents: CONTENT, systemInstruction: CONTENT }],
   [
     "the client's own tools; hosted ones keep what they look for",

@@ -2,16 +2,18 @@
 import { OURS, read, Refusal } from "../ask.ts";
 import { BASE } from "../place.ts";
 import {
-  headerOf,
-  hear,
+  type Draft,
+  type Frontend,
   type Heard,
+  isForm,
   nothing,
-  PROTOCOLS,
-  type ProtocolName,
-} from "./playground-wire.ts";
+  type Words,
+} from "./playground-frontend.ts";
 
 export interface Sent {
   readonly heard: Heard;
+  /** What a rank is of: those that were sent. */
+  readonly documents: string;
   /** As it came. */
   readonly raw: string;
   readonly status: number | undefined;
@@ -23,8 +25,8 @@ export interface Sent {
 }
 
 interface Question {
-  readonly protocol: ProtocolName;
-  readonly body: object;
+  readonly frontend: Frontend;
+  readonly draft: Draft;
   readonly key: string;
   readonly zdr: string;
 }
@@ -39,13 +41,13 @@ const EMPTY = {
 } as const;
 
 export async function send(
-  { protocol, body, key, zdr }: Question,
+  { frontend, draft, key, zdr }: Question,
   told: (sent: Sent) => void,
   over: AbortSignal,
 ): Promise<void> {
   const began = performance.now();
   const since = () => performance.now() - began;
-  let sent: Sent = { ...EMPTY, heard: nothing() };
+  let sent: Sent = { ...EMPTY, heard: nothing(), documents: draft.documents };
   const say = (part: Partial<Sent>) => told((sent = { ...sent, ...part }));
   say({});
   try {
@@ -54,10 +56,10 @@ export async function send(
       headers: OURS,
       credentials: "same-origin",
       body: JSON.stringify({
-        path: PROTOCOLS[protocol].path,
-        as: headerOf(protocol),
+        path: frontend.path(draft),
+        as: frontend.as,
         key,
-        body: JSON.stringify(body),
+        ...(await packed(frontend.body(draft))),
         ...(zdr && { zdr }),
       }),
       signal: over,
@@ -72,8 +74,15 @@ export async function send(
       status: head.status,
       headers: { ...(head.type && { "content-type": head.type }), ...head.headers },
     });
-    const streams = (head.type ?? "").startsWith("text/event-stream");
-    await taken(answer, streams, (raw, heard) => say({ raw, heard, first: sent.first ?? since() }));
+    const type = head.type ?? "";
+    const taken = type.startsWith("audio/")
+      ? sound
+      : type.startsWith("text/event-stream")
+        ? events
+        : whole;
+    await taken({ answer, type, frontend }, (raw, heard) =>
+      say({ raw, heard, first: sent.first ?? since() }),
+    );
     say({ ended: since() });
   } catch (error) {
     if (over.aborted) return say({ ended: since() });
@@ -85,34 +94,93 @@ export async function send(
   }
 }
 
-async function taken(
+/** As the gateway's own page takes it: JSON's text, or a form's bytes with the type that says where its parts end. */
+async function packed(body: Words): Promise<{ body: string; form?: string }> {
+  if (!isForm(body)) return { body: JSON.stringify(body) };
+  const form = new FormData();
+  for (const [name, value] of Object.entries(body))
+    form.append(name, value instanceof File ? value : `${value}`);
+  const made = new Response(form);
+  const type = made.headers.get("content-type")!;
+  const address = await dataAddress(await made.blob());
+  return { form: type, body: address.slice(address.indexOf(",") + 1) };
+}
+
+/** "data:image/png;base64,…" */
+export const dataAddress = (file: Blob): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result as string));
+    reader.addEventListener("error", () => reject(reader.error ?? new Error("not read")));
+    reader.readAsDataURL(file);
+  });
+
+interface Coming {
+  readonly answer: Response;
+  readonly type: string;
+  readonly frontend: Frontend;
+}
+type Told = (raw: string, heard: Heard) => void;
+
+async function each(
   answer: Response,
-  streams: boolean,
-  told: (raw: string, heard: Heard) => void,
+  take: (piece: Uint8Array<ArrayBuffer>) => void,
 ): Promise<void> {
-  const text = new TextDecoder();
-  let raw = "";
-  let read = 0;
-  let heard = nothing();
   const reader = answer.body!.getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    raw += text.decode(next.value, { stream: true });
-    if (streams) read = events(raw, read, heard);
-    told(raw, (heard = { ...heard }));
-  }
-  if (!streams) hear(heard, parsed(raw));
+  for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
+}
+
+async function events({ answer, frontend }: Coming, told: Told): Promise<void> {
+  const text = new TextDecoder();
+  const heard = nothing();
+  let raw = "";
+  let at = 0;
+  await each(answer, (piece) => {
+    raw += text.decode(piece, { stream: true });
+    for (let end = raw.indexOf("\n", at); end >= 0; end = raw.indexOf("\n", at)) {
+      const line = raw.slice(at, end).trimEnd();
+      at = end + 1;
+      if (line.startsWith("data:")) hear(frontend, heard, parsed(line.slice(5)));
+    }
+    told(raw, { ...heard });
+  });
   told(raw, { ...heard });
 }
 
-/** What has come whole from `from` on; where the rest begins. */
-function events(raw: string, from: number, heard: Heard): number {
-  let at = from;
-  for (let end = raw.indexOf("\n", at); end >= 0; end = raw.indexOf("\n", at)) {
-    const line = raw.slice(at, end).trimEnd();
-    at = end + 1;
-    if (line.startsWith("data:")) hear(heard, parsed(line.slice(5)));
-  }
-  return at;
+async function whole({ answer, frontend }: Coming, told: Told): Promise<void> {
+  const text = new TextDecoder();
+  const heard = nothing();
+  let raw = "";
+  await each(answer, (piece) => told((raw += text.decode(piece, { stream: true })), { ...heard }));
+  hear(frontend, heard, parsed(raw));
+  told(raw, { ...heard });
+}
+
+/** What is said in place of bytes. */
+async function sound({ answer, type }: Coming, told: Told): Promise<void> {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  const raw = () => `${type}, ${bytes} bytes`;
+  await each(answer, (piece) => {
+    bytes += piece.length;
+    pieces.push(piece);
+    told(raw(), nothing());
+  });
+  told(raw(), { ...nothing(), sound: await dataAddress(new Blob(pieces, { type })) });
+}
+
+function hear(frontend: Frontend, heard: Heard, event: any): void {
+  if (typeof event !== "object" || event === null) return;
+  const { error, usage, usageMetadata, meta, message, response } = event;
+  if (error) heard.error = error.message ?? JSON.stringify(error);
+  frontend.hear(heard, event);
+  heard.usage =
+    usage ??
+    usageMetadata ??
+    meta?.billed_units ??
+    message?.usage ??
+    response?.usage ??
+    heard.usage;
 }
 
 function parsed(text: string): unknown {

@@ -4,114 +4,110 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { ask, Refusal } from "../ask.ts";
 import { useAsk } from "../data.ts";
-import { Check, Choice, Text } from "../parts/fields.ts";
+import { Check, Choice, Select, Text } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
 import { Box, Code, Trouble } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
 import { addressOf, useWord } from "../place.ts";
 import { Answer } from "./playground-answer.ts";
-import { LANGUAGES, lineOf } from "./playground-code.ts";
-import { bodyOf, PROTOCOLS, type Draft, type ProtocolName } from "./playground-wire.ts";
+import { LANGUAGES, lineOf, type Asked } from "./playground-code.ts";
+import { Fields } from "./playground-fields.ts";
+import { type Draft, isForm, type Words } from "./playground-frontend.ts";
+import { FRONTENDS, frontendOf } from "./playground-frontends.ts";
 import { send, type Sent } from "./playground-send.ts";
 
 /** In no storage: it is gone with the page. */
 let keptKey = "";
 const HOUR = 3_600_000;
 
-const isProtocol = (word: string): word is ProtocolName => Object.hasOwn(PROTOCOLS, word);
+const BEGUN: Omit<Draft, "model"> = {
+  system: "",
+  prompt: "Hello. What does a toll gate do?",
+  stream: true,
+  tool: false,
+  picture: undefined,
+  sound: undefined,
+  documents:
+    "Cats sleep most of the day.\nA toll gate takes a fee from what passes.\nWhat a vehicle pays depends on its axles.",
+  voice: "alloy",
+  format: "wav",
+};
 
 export function Playground() {
-  const [said, setProtocol] = useWord("frontend", "chat");
-  const protocol = isProtocol(said) ? said : "chat";
-  const [model, setModel] = useWord("model", protocol === "images" ? "demo/image" : "demo/echo");
-  const [draft, change] = useState<Omit<Draft, "model">>({
-    system: "",
-    prompt: "Hello. What does a toll gate do?",
-    stream: true,
-    tool: false,
-    picture: undefined,
-  });
+  const [word, setFrontend] = useWord("frontend", "chat");
+  const frontend = frontendOf(word);
+  const [model, setModel] = useWord("model", frontend.usual);
+  const [begun, change] = useState(BEGUN);
   const [key, setKey] = useState(keptKey);
   const [zdr, setZdr] = useState("");
   const [sent, set] = useState<Sent>();
   const over = useRef<AbortController>(undefined);
   useEffect(() => () => over.current?.abort(), []);
   const put = (part: Partial<Draft>) => change((before) => ({ ...before, ...part }));
-  const body = bodyOf(protocol, { ...draft, model });
+  const streams = begun.stream && frontend.fields.includes("stream");
+  const draft = { ...begun, model, stream: streams };
   const remember = (to: string) => {
     keptKey = to;
     setKey(to);
+  };
+  const choose = (to: string) => {
+    setFrontend(to);
+    // A model of another kind would not answer.
+    if (frontendOf(to).kind !== frontend.kind) setModel(frontendOf(to).usual);
   };
   const begin = (event: SubmitEvent) => {
     event.preventDefault();
     over.current?.abort();
     over.current = new AbortController();
-    void send({ protocol, body, key: key.trim(), zdr }, set, over.current.signal);
+    void send({ frontend, draft, key: key.trim(), zdr }, set, over.current.signal);
   };
   const busy = sent !== undefined && sent.ended === undefined && sent.problem === undefined;
+  const lacks = frontend.needs !== undefined && draft[frontend.needs] === undefined;
   return html`<div class="split">
     <div class="stack">
       <${Box} title="Ask">
         <form class="form" onSubmit=${begin}>
-          <${Choice}
+          <${Select}
             name="Frontend"
-            value=${protocol}
-            set=${(to: string) => (setProtocol(to), (to === "images") !== (protocol === "images") && setModel(to === "images" ? "demo/image" : "demo/echo"))}
-            of=${Object.entries(PROTOCOLS).map(([name, { said }]) => [name, said])}
+            value=${word}
+            set=${choose}
+            of=${Object.entries(FRONTENDS).map(([name, { said }]) => [name, said])}
           />
-          <${Model} value=${model} set=${setModel} images=${protocol === "images"} />
+          <${Model} value=${model} set=${setModel} kind=${frontend.kind} />
           <${Key} value=${key} set=${remember} />
-          ${protocol !== "images" && html`<${Text} name="System" value=${draft.system} set=${(system: string) => put({ system })} placeholder="none" />`}
-          <${Text}
-            name=${protocol === "images" ? "Picture of" : "Prompt"}
-            value=${draft.prompt}
-            set=${(prompt: string) => put({ prompt })}
-            lines=${5}
-            required=${true}
-          />
-          <div class="row">
-            <${Check}
-              name="Stream"
-              value=${draft.stream}
-              set=${(stream: boolean) => put({ stream })}
-            />
-            ${protocol !== "images" && html`<${Check} name="Offer a tool" value=${draft.tool} set=${(tool: boolean) => put({ tool })} /><${Picture} value=${draft.picture} set=${(picture: string | undefined) => put({ picture })} />`}
+          <${Fields} frontend=${frontend} draft=${draft} put=${put}>
             <${Check}
               name="Zero data retention"
               value=${zdr === "required"}
               set=${(to: boolean) => setZdr(to ? "required" : "")}
             />
-          </div>
+          <//>
           <footer>
             ${busy && html`<button type="button" class="button" onClick=${() => over.current?.abort()}>${icon("stop")}Stop</button>`}
-            <button type="submit" class="button main" disabled=${key.trim() === "" || busy}>
+            <button
+              type="submit"
+              class="button main"
+              disabled=${key.trim() === "" || busy || lacks}
+            >
               ${icon("play")}Send
             </button>
           </footer>
         </form>
       <//>
-      <${InCode} protocol=${protocol} body=${body} zdr=${zdr} />
+      <${InCode} of=${{ frontend, draft, zdr }} />
     </div>
     <div class="stack">
       ${sent?.problem && html`<${Trouble} problem=${sent.problem} />`}
       <${Answer} sent=${sent} />
-      <${Wire} body=${body} sent=${sent} />
+      <${Wire} body=${frontend.body(draft)} sent=${sent} />
     </div>
   </div>`;
 }
 
-function Model({
-  value,
-  set,
-  images,
-}: {
-  value: string;
-  set: (to: string) => void;
-  images: boolean;
-}) {
+function Model({ value, set, kind }: { value: string; set: (to: string) => void; kind: string }) {
   const { value: listed } = useAsk<{ models: readonly { id: string; kind: string }[] }>(
     "models.list",
-    { kind: images ? "image" : "chat" },
+    { kind },
   );
   const ids = (listed?.models ?? []).map(({ id }) => id).slice(0, 500);
   return html`<${Text}
@@ -148,43 +144,10 @@ function Key({ value, set }: { value: string; set: (to: string) => void }) {
   </div>`;
 }
 
-/** Of an image to be looked at, at most. */
-const MOST_BYTES = 4 * 1_048_576;
-
-function Picture({
-  value,
-  set,
-}: {
-  value: string | undefined;
-  set: (to: string | undefined) => void;
-}) {
-  const chosen = (event: Event) => {
-    const field = event.target as HTMLInputElement;
-    const file = field.files?.[0];
-    field.value = "";
-    if (!file) return;
-    if (file.size > MOST_BYTES) return toast("A picture here is at most 4 MiB.", "bad");
-    const reader = new FileReader();
-    reader.addEventListener("load", () => set(reader.result as string));
-    reader.readAsDataURL(file);
-  };
-  if (value)
-    return html`<button type="button" class="button small" onClick=${() => set(undefined)}>
-      ${icon("close")}Leave the picture out
-    </button>`;
-  return html`<label class="button small"
-    >${icon("image")}Add a picture<input
-      class="unseen"
-      type="file"
-      accept="image/png,image/jpeg,image/webp,image/gif"
-      onChange=${chosen}
-  /></label>`;
-}
-
-function InCode({ protocol, body, zdr }: { protocol: ProtocolName; body: object; zdr: string }) {
+function InCode({ of }: { of: Omit<Asked, "url"> }) {
   const [language, choose] = useState<string>("curl");
   const { value } = useAsk<{ url: string }>("status");
-  const text = lineOf(language, { protocol, body, zdr, url: value?.url ?? "" });
+  const text = lineOf(language, { ...of, url: value?.url ?? "" });
   const choice = html`<${Choice}
     name="Language"
     value=${language}
@@ -197,7 +160,7 @@ function InCode({ protocol, body, zdr }: { protocol: ProtocolName; body: object;
 }
 
 /** What is sent and what came back, to the letter. */
-function Wire({ body, sent }: { body: object; sent: Sent | undefined }) {
+function Wire({ body, sent }: { body: Words; sent: Sent | undefined }) {
   const [side, choose] = useState("answer");
   const choice = html`<${Choice}
     name="Side"
@@ -211,7 +174,9 @@ function Wire({ body, sent }: { body: object; sent: Sent | undefined }) {
   />`;
   const text =
     side === "request"
-      ? JSON.stringify(body, null, 2)
+      ? isForm(body)
+        ? partsOf(body)
+        : JSON.stringify(body, null, 2)
       : side === "head"
         ? sent?.status === undefined
           ? ""
@@ -225,6 +190,16 @@ function Wire({ body, sent }: { body: object; sent: Sent | undefined }) {
     ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${addressOf(`/requests/${sent.headers["x-request-id"]}`)}>This request's story: its way, its time and its bill</a></p>`}
   <//>`;
 }
+
+/** A form, a part a line. */
+const partsOf = (body: Words): string =>
+  Object.entries(body)
+    .map(([name, value]) =>
+      value instanceof File
+        ? `${name}: ${value.name} (${value.type}, ${value.size} bytes)`
+        : `${name}: ${value}`,
+    )
+    .join("\n");
 
 const MOST = 60_000;
 const cut = (text: string) =>
