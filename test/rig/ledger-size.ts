@@ -10,14 +10,12 @@ import {
   type Sums,
 } from "../../src/gateway/control/ledger-commands.ts";
 import { onFile } from "../plugins/stores/made.ts";
-import { type Chance, chance, type Rig, type Verdict } from "./rig.ts";
+import { type Chance, chance, type Rig, type Verdict, waitsMore } from "./rig.ts";
 
 const DAY = 86_400_000;
 const MONTH = 30 * DAY;
 /** The longest that a report of the month may take, in milliseconds. */
 const ALLOWED_MS = 200;
-/** What the machine may do in between to a commit, in milliseconds. */
-const ALLOWED_COMMIT_MS = 50;
 const KEYS = 40;
 const MODELS = 12;
 const TEAMS = ["core", "web", "data", "sales"] as const;
@@ -250,7 +248,7 @@ export async function largeLedger(
     // The shortest of five: what the machine did beside it is no part of the report.
     const month = Math.round(Math.min(...times.get("day,model")!));
     if (month > ALLOWED_MS * of.patience) wrong.push(`the month by day and model took ${month} ms`);
-    if (beside.p99 > (2 * alone.p99 + ALLOWED_COMMIT_MS) * of.patience)
+    if (waitsMore(alone.p99, beside.p99, of.patience))
       wrong.push(`commits took ${alone.p99} ms at p99, and ${beside.p99} ms beside reports`);
     await judge(ask, traffic, wrong);
     const began = performance.now();

@@ -1,16 +1,23 @@
-// A gateway's worth of calls on a ledger whose old rows are pruned meanwhile, until it is killed. Says what was acknowledged, after it was.
+// A gateway's worth of calls on a ledger, first alone for so many milliseconds, then while its old rows are pruned, until it is killed.
+// Says what was acknowledged, after it was.
+import { setTimeout as sleep } from "node:timers/promises";
 import { createLedger } from "../../src/gateway/services/ledger-queue.ts";
 import { reserve, settle } from "../../src/testing/store.ts";
 import { quiet } from "../kit/waits.ts";
 import { onFile } from "../plugins/stores/made.ts";
 
-const [file, run, before, rate] = process.argv.slice(2) as [string, string, string, string];
+const [file, run, before, rate, aloneMs] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+];
 const { store } = await onFile(file, { durability: "power" });
 await store.open({ instance: run });
 const ledger = createLedger(store, { patienceMs: 30_000 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const waits: number[] = [];
-say("open");
+let waits: number[] = [];
 
 async function call(n: number): Promise<void> {
   const attempt = `live-${run}-${String(n).padStart(8, "0")}`;
@@ -32,8 +39,17 @@ const traffic = (async () => {
   }
 })();
 
+/** Of those that were answered since it was asked last, in milliseconds. */
+function p99(): number {
+  const all = waits.sort((a, b) => a - b);
+  waits = [];
+  return all[Math.floor(all.length * 0.99)] ?? 0;
+}
+
+// By the clock: it is a pace.
+await sleep(Number(aloneMs));
+const alone = p99();
+say("begins");
 const pruned = await store.keeping!.prune!(Number(before), ({ rows }) => say(`gone ${rows}`));
-waits.sort((a, b) => a - b);
-const p99 = waits[Math.floor(waits.length * 0.99)] ?? 0;
-say(`pruned ${pruned.rows} ${pruned.longestMs} ${p99} ${waits.at(-1) ?? 0}`);
+say(`pruned ${pruned.rows} ${pruned.longestMs} ${alone} ${p99()}`);
 await traffic;

@@ -9,7 +9,8 @@ import { createInterface } from "node:readline";
 import type { Store, StoreCommand } from "tollgate/plugin";
 import { reserve, settle } from "../../src/testing/store.ts";
 import { onFile } from "../plugins/stores/made.ts";
-import { type Chance, chance, type Rig, type Verdict } from "./rig.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
+import { type Chance, chance, type Rig, type Verdict, waitsMore } from "./rig.ts";
 
 const CHILD = new URL("./prune-child.ts", import.meta.url).pathname;
 const DAY = 86_400_000;
@@ -22,11 +23,49 @@ const CALLS = 250;
 /** What one step may keep the writer, in milliseconds. */
 const STEP_MS = 50;
 
+/** What is wrong with the store, and must be found. */
+const MUTANTS = {
+  // What a row has cost is in no sum.
+  costless: {
+    in: "plugins/stores/sqlite/fold.ts",
+    line: "sums.add(row);",
+    instead: "sums.add({ ...row, costNano: 0n });",
+  },
+  // Budgets forget what was spent.
+  forgiving: {
+    in: "plugins/stores/sqlite/fold.ts",
+    line: "this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount)",
+    instead: "this.#spent.set(id, 0n * amount)",
+  },
+  // The chain does not say where it begins now.
+  unanchored: {
+    in: "plugins/stores/sqlite/pruning.ts",
+    line: "journal.note(at, { pruned:",
+    instead: "void (at, { pruned:",
+  },
+  // Rows go, and nothing stands for them.
+  hasty: {
+    in: "plugins/stores/sqlite/pruning.ts",
+    line: "for (const row of sums) lay.run(...row);",
+    instead: "for (const row of sums.slice(1)) lay.run(...row);",
+  },
+  // The writer is kept.
+  holding: {
+    in: "plugins/stores/sqlite/pruning.ts",
+    line: "let rows = 0;",
+    instead: "let rows = 0; for (const from = Date.now(); Date.now() - from < 2_000;);",
+  },
+} as const satisfies Record<string, ChangedSource>;
+
 interface Of {
   readonly rows: number;
   readonly kills: number;
   readonly seed: number;
   readonly rate: number;
+  /** Seconds in which the last run serves calls before it prunes: what a reserve waits then is what is known of the machine. */
+  readonly alone: number;
+  readonly patience: number;
+  readonly mutant?: keyof typeof MUTANTS | undefined;
 }
 type Say = (line: string) => void;
 
@@ -97,6 +136,8 @@ interface Life {
   killed: number;
   finished: number;
   longestMs: number;
+  /** Of reserves of the last run, before it pruned and while it did. */
+  aloneP99Ms: number;
   p99Ms: number;
 }
 
@@ -105,20 +146,24 @@ async function life(
   file: string,
   run: string,
   before: number,
-  of: { rate: number; killAfter: number | undefined; life: Life },
+  of: Of & { killAfter: number | undefined; life: Life },
 ): Promise<void> {
-  const args = ["--conditions=tollgate-source", CHILD, file, run, `${before}`, `${of.rate}`];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const alone = of.killAfter === undefined ? of.alone * 1_000 : 0;
+  const args = [CHILD, file, run, `${before}`, `${of.rate}`, `${alone}`];
+  const child = spawn(process.execPath, ["--conditions=tollgate-source", ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...(of.mutant && preloaded(MUTANTS[of.mutant])) },
+  });
   let timer: NodeJS.Timeout | undefined;
   for await (const line of createInterface({ input: child.stdout })) {
-    const [what, one, longest, p99] = line.split(" ");
-    if (what === "open" && of.killAfter !== undefined)
+    const [what, one, longest, aloneP99, p99] = line.split(" ");
+    if (what === "begins" && of.killAfter !== undefined)
       timer = setTimeout(() => child.kill("SIGKILL"), of.killAfter);
     if (what === "settled") of.life.settled.add(one!);
     if (what !== "pruned") continue;
     of.life.finished++;
     of.life.longestMs = Math.max(of.life.longestMs, Number(longest));
-    of.life.p99Ms = Math.max(of.life.p99Ms, Number(p99));
+    if (alone > 0) [of.life.aloneP99Ms, of.life.p99Ms] = [Number(aloneP99), Number(p99)];
     child.kill("SIGKILL");
   }
   clearTimeout(timer);
@@ -133,7 +178,14 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
   const file = join(dir, "ledger.db");
   const now = Date.now();
   const chanced = chance(of.seed + 1);
-  const lives: Life = { settled: new Set(), killed: 0, finished: 0, longestMs: 0, p99Ms: 0 };
+  const lives: Life = {
+    settled: new Set(),
+    killed: 0,
+    finished: 0,
+    longestMs: 0,
+    aloneP99Ms: 0,
+    p99Ms: 0,
+  };
   try {
     const filler = await onFile(file, { durability: "process" });
     await filler.store.open({ instance: "filler" });
@@ -147,10 +199,10 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
     for (let k = 0; k < of.kills; k++) {
       const upTo = now - DAYS * DAY + ((k + 1) / of.kills) * (DAYS - 10) * DAY;
       const killAfter = chanced.below(Math.max(60, most));
-      await life(file, `r${k}`, upTo, { rate: of.rate, killAfter, life: lives });
+      await life(file, `r${k}`, upTo, { ...of, killAfter, life: lives });
     }
     const killed = lives.finished;
-    await life(file, "last", now - 5 * DAY, { rate: of.rate, killAfter: undefined, life: lives });
+    await life(file, "last", now - 5 * DAY, { ...of, killAfter: undefined, life: lives });
     const end = await onFile(file);
     await end.store.open({ instance: "judge" });
     for (const { path, message } of await end.store.verify!()) wrong.push(`${path} ${message}`);
@@ -158,6 +210,10 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
     const { prunedRows = 0 } = (await end.store.keeping!.state!()) ?? {};
     if (prunedRows < of.rows * 0.45) wrong.push(`only ${prunedRows} rows are gone`);
     wrong.push(...(await lost(end.store, lives.settled)));
+    if (waitsMore(lives.aloneP99Ms, lives.p99Ms, of.patience))
+      wrong.push(
+        `reserves waited ${Math.round(lives.aloneP99Ms)} ms at p99, and ${Math.round(lives.p99Ms)} ms beside a prune`,
+      );
     if (lives.longestMs > STEP_MS) say(`the longest step took ${lives.longestMs} ms`);
     await end.end();
     return {
@@ -169,6 +225,7 @@ export async function prune(of: Of, say: Say): Promise<Verdict> {
         inTheMiddle: of.kills - killed,
         served: lives.settled.size,
         longestMs: Math.round(lives.longestMs),
+        aloneP99Ms: Math.round(lives.aloneP99Ms),
         reserveP99Ms: Math.round(lives.p99Ms),
         mb: `${Math.round(bytes / 1e6)}>${Math.round((await stat(file)).size / 1e6)}`,
         seconds: Math.round((Date.now() - now) / 1_000),
@@ -194,10 +251,26 @@ async function lost(store: Store, settled: ReadonlySet<string>): Promise<string[
 }
 
 export const rig: Rig = {
-  options: { rows: 200_000, kills: 20, seed: Date.now() % 1e6, rate: 200 },
-  run: ({ rows, kills, seed, rate }, say) =>
+  options: {
+    rows: 200_000,
+    kills: 20,
+    seed: Date.now() % 1e6,
+    rate: 200,
+    alone: 5,
+    patience: 1,
+    mutant: "",
+  },
+  run: ({ rows, kills, seed, rate, alone, patience, mutant }, say) =>
     prune(
-      { rows: Number(rows), kills: Number(kills), seed: Number(seed), rate: Number(rate) },
+      {
+        rows: Number(rows),
+        kills: Number(kills),
+        seed: Number(seed),
+        rate: Number(rate),
+        alone: Number(alone),
+        patience: Number(patience),
+        mutant: mutantOf(MUTANTS, mutant),
+      },
       say,
     ),
 };

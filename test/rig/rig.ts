@@ -46,6 +46,13 @@ export function lastLine(name: string, { wrong, counts, seed }: Verdict): string
 /** Laws of speed hold on a machine that runs nothing else: beside other work what they allow is stretched so far. */
 export const BESIDE_OTHERS = 10;
 
+/** What the machine may do in between to a commit, in milliseconds. */
+const IN_BETWEEN_MS = 50;
+
+/** Whether commits wait longer beside other work than they may, by their p99 with it and without. */
+export const waitsMore = (alone: number, beside: number, patience: number): boolean =>
+  beside > (2 * alone + IN_BETWEEN_MS) * patience;
+
 export interface Chance {
   (): number;
   /** 0 to n - 1. */

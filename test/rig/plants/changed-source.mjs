@@ -3,13 +3,14 @@
 import { registerHooks } from "node:module";
 
 const { in: file, line, instead } = JSON.parse(process.env.CHANGED_SOURCE);
+const path = file.startsWith("plugins/") ? `/${file}` : `/src/${file}`;
 
 registerHooks({
   load(url, context, next) {
     const loaded = next(url, context);
-    if (!url.endsWith(`/src/${file}`)) return loaded;
+    if (!url.endsWith(path)) return loaded;
     const sound = String(loaded.source);
-    if (!sound.includes(line)) throw new Error(`src/${file} has no line for the plant: ${line}`);
+    if (!sound.includes(line)) throw new Error(`${path} has no line for the plant: ${line}`);
     return { ...loaded, source: sound.replace(line, () => instead) };
   },
 });

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 
 export interface ChangedSource {
-  /** Below `src`. */
+  /** Below `src`; one that begins with `plugins/` is a built-in plugin's. */
   readonly in: string;
   readonly line: string;
   readonly instead: string;
@@ -18,4 +18,12 @@ export function preloaded(
     NODE_OPTIONS: all.map((path) => `--import=${path}`).join(" "),
     ...(plant && { CHANGED_SOURCE: JSON.stringify(plant) }),
   };
+}
+
+/** What a command line names; nothing: a sound one. */
+export function mutantOf<M extends object>(mutants: M, name = ""): keyof M | undefined {
+  if (name === "") return undefined;
+  if (!Object.hasOwn(mutants, name))
+    throw new Error(`No mutant is named ${name}. There are: ${Object.keys(mutants).join(", ")}`);
+  return name as keyof M;
 }
