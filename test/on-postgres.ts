@@ -128,8 +128,13 @@ function linked(of: string): void {
 
 async function vitest(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(
-    join(root, "node_modules/.bin/vitest"),
-    ["run", "--config=test/vitest.config.ts", ...args],
+    process.execPath,
+    [
+      join(root, "node_modules/vitest/vitest.mjs"),
+      "run",
+      "--config=test/vitest.config.ts",
+      ...args,
+    ],
     {
       cwd: root,
       env: { ...process.env, NO_COLOR: "1", ...env },

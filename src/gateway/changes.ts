@@ -10,14 +10,13 @@ export interface Informed {
   tell<N extends Told>(name: N, ...args: Parameters<WorkerCommands[N]>): Promise<unknown>;
 }
 
+type Needed = Pick<Services, "keys" | "accounts" | "store" | "ledger" | "crossings" | "log">;
+
 export class Changes {
-  readonly #services: Pick<Services, "keys" | "accounts" | "store" | "ledger" | "log">;
+  readonly #services: Needed;
   readonly #others: () => readonly (Informed | undefined)[];
 
-  constructor(
-    services: Pick<Services, "keys" | "accounts" | "store" | "ledger" | "log">,
-    others: () => readonly (Informed | undefined)[],
-  ) {
+  constructor(services: Needed, others: () => readonly (Informed | undefined)[]) {
     this.#services = services;
     this.#others = others;
   }
@@ -45,6 +44,7 @@ export class Changes {
   hear(news: StoreNews): void {
     const { type } = news;
     if (type === "away") this.#away(news.why);
+    if (type === "crossed") this.#services.crossings?.tell(news.crossings);
     if (type !== "keys" && type !== "accounts") return;
     const heard = type === "keys" ? this.forget() : this.accounts();
     heard.catch((error: unknown) =>

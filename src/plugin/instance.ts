@@ -1,5 +1,6 @@
 // Gateways that share a store, as the store knows them.
 import type { Opt } from "../model/values.ts";
+import type { LimitCrossing } from "./limit.ts";
 
 /** What opens a store: one gateway process. */
 export interface StoreOwner {
@@ -63,6 +64,11 @@ export type StoreNews =
   | { readonly type: "retold"; readonly instance: string; readonly commands: number }
   /** A copy of what is told cannot be kept on this gateway's disk. */
   | { readonly type: "unkept"; readonly why: string }
+  /**
+   * What was counted here and is no verdict of a settle crossed these: calls of the dead that were presumed, what was told later or added up
+   * later. Each once, and told to the observers as those of verdicts are.
+   */
+  | { readonly type: "crossed"; readonly crossings: readonly LimitCrossing[] }
   /** Calls of an instance that was taken for dead were settled as estimated. */
   | { readonly type: "presumed"; readonly instance: string; readonly calls: number }
   /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */

@@ -141,5 +141,5 @@ async function forgive(ask: Ask, s: string, node: string): Promise<number> {
     values: [node],
   });
   if (alive) fail("conflict", `${node} lives, and gives back by itself.`, { code: "lives" });
-  return give(ask, s, node);
+  return (await give(ask, s, node)).length;
 }

@@ -67,7 +67,7 @@ function stated(
   slices: Slices,
 ): typeof said {
   const states = new Map(metered.map(({ id }, i) => [id, said.states[i]!]));
-  for (const { id } of sliced) states.set(id, slices.state(id, states.get(id)));
+  for (const { id } of sliced) states.set(id, slices.state(id));
   return { ...said, states: sums.map(({ id }) => states.get(id)!) };
 }
 

@@ -1,6 +1,9 @@
 // What a node asks the database about slices, each in one statement.
-import type { Ask } from "./line.ts";
+import type { LimitCrossing } from "tollgate/plugin";
+import { createBook, newMeter } from "tollgate/store";
+import type { Ask, Row } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
+import { BLANK } from "./replay.ts";
 import { recalled } from "./slicing.ts";
 
 /** How a node is apart from its database: for how long it goes on alone, and with what part of what is left of a budget. */
@@ -79,7 +82,7 @@ export const take = (
   },
 ) =>
   ask({
-    text: `SELECT id, amount, level, held FROM ${s}.slice_1($1, $2::boolean, $3::numeric, $4::text[], $5::numeric[], $6::numeric[], $7::numeric[])`,
+    text: `SELECT id, amount, level, held, max, peak FROM ${s}.slice_1($1, $2::boolean, $3::numeric, $4::text[], $5::numeric[], $6::numeric[], $7::numeric[])`,
     values: [
       of.node,
       String(of.apart !== undefined),
@@ -91,16 +94,31 @@ export const take = (
     ],
   });
 
-/** What a node has set aside goes back, all of it or of these meters. Says how many slices that were. */
-export async function give(
+/** What a node has set aside goes back, all of it or of these meters. A row for each, with what its meter says then. */
+export const give = (
   ask: Ask,
   s: string,
   node: string,
   ids?: readonly string[],
-): Promise<number> {
-  const [row] = await ask({
-    text: `SELECT ${s}.unslice_1($1, $2::text[])::text AS many`,
+): Promise<readonly Row[]> =>
+  ask({
+    text: `SELECT id, level, max, peak FROM ${s}.unslice_1($1, $2::text[])`,
     values: [node, ids === undefined ? null : texts(ids)],
   });
-  return Number(row!["many"]);
+
+/** The same of nodes that do not live, but for what they may spend apart. */
+export const giveDead = (ask: Ask, s: string): Promise<readonly Row[]> =>
+  ask({ text: `SELECT id, level, max, peak FROM ${s}.unslice_dead_1()` });
+
+/** What was crossed when slices were added up: `peak` is what the meter had come to before. */
+export function crossedIn(rows: readonly Row[]): readonly LimitCrossing[] {
+  const book = createBook(BLANK, () => "");
+  for (const { id, level, max, peak } of rows)
+    book.load({
+      ...newMeter(id!),
+      level: BigInt(level!),
+      max: BigInt(max!),
+      told: BigInt(peak!),
+    });
+  return book.untold();
 }

@@ -1,10 +1,12 @@
 // The slices of this node: of which budgets it has set a part aside, when it takes one, and when it gives it back. Of hot budgets they are what its
 // calls are counted in; all others are there for when the database is away, and nothing is spent from them before.
+import type { LimitCrossing } from "tollgate/plugin";
 import { Busy, type Touched } from "./busy.ts";
 import type { Sum } from "./calls.ts";
-import type { Ask } from "./line.ts";
+import type { Ask, Row } from "./line.ts";
 import {
   areAny,
+  crossedIn,
   give,
   read,
   recall,
@@ -33,8 +35,6 @@ interface Own {
   spent: bigint;
   /** The limit that it was taken of, and what the meter said then. Undefined: nothing is spent from it. */
   readonly of?: { readonly max: bigint; readonly level: bigint; readonly held: bigint };
-  /** A settle goes by the meter itself: it tells of what was crossed. */
-  tells: boolean;
 }
 
 /** What a batch takes of meters, and of slices. */
@@ -43,11 +43,17 @@ export interface Split {
   readonly sliced: readonly Sum[];
 }
 
-export class Slices {
-  readonly #schema: string;
-  readonly #apart: Apart | undefined;
+interface SlicesOf {
+  readonly schema: string;
+  readonly apart: Apart | undefined;
   /** A budget on which so many draw is hot; 0: none is. */
-  readonly #from: number;
+  readonly from: number;
+  /** Hears what was crossed when meters were told what slices have spent. */
+  crossed(crossings: readonly LimitCrossing[]): void;
+}
+
+export class Slices {
+  readonly #of: SlicesOf;
   readonly #own = new Map<string, Own>();
   readonly #busy = new Busy();
   readonly #refused = new Map<string, { at: number; others: boolean }>();
@@ -60,10 +66,8 @@ export class Slices {
   /** Gateways that live, this one included. */
   live = 1;
 
-  constructor(schema: string, apart: Apart | undefined, from: number) {
-    this.#schema = schema;
-    this.#apart = apart;
-    this.#from = from;
+  constructor(of: SlicesOf) {
+    this.#of = of;
   }
 
   /** What is set aside of a meter; undefined: nothing, or what there was may be spent. */
@@ -95,11 +99,7 @@ export class Slices {
     for (const sum of sums) {
       const own = this.#own.get(sum.id);
       if (!own?.of || (sum.max !== null && sum.max < own.of.max)) metered.push(sum);
-      else if (own.tells && sum.unhold > 0n && sum.take <= own.amount) {
-        own.tells = false;
-        metered.push({ ...sum, max: null, take: 0n, need: null });
-        if (sum.take > 0n) sliced.push({ ...sum, unhold: 0n, used: 0n, run: sum.take });
-      } else if (own.amount < sum.run || own.amount < (sum.need ?? 0n)) metered.push(sum);
+      else if (own.amount < sum.run || own.amount < (sum.need ?? 0n)) metered.push(sum);
       else sliced.push(sum);
     }
     return sliced.length > 0 ? { metered, sliced } : undefined;
@@ -119,13 +119,11 @@ export class Slices {
   }
 
   /** A sliced meter as the book is to see it: what others have set aside is held, what this node has is room. */
-  state(id: string, metered: string | undefined): string {
+  state(id: string): string {
     const { amount, spent, of } = this.#own.get(id)!;
-    const { level: was, held: all, max: most } = of!;
-    // A peak that nothing comes to: what is crossed is told by settles that go by the meter.
-    const own = [was + spent, all - spent, 0, most, was + spent + most].join(" ");
-    const [level, held, ...rest] = (metered ?? own).split(" ") as [string, string, ...string[]];
-    return [level, BigInt(held) - amount, ...rest].join(" ");
+    const { level, held, max } = of!;
+    // A peak that nothing comes to: what is crossed is told when the meter hears what was spent.
+    return [level + spent, held - spent - amount, 0, max, level + spent + max].join(" ");
   }
 
   get any(): boolean {
@@ -141,10 +139,10 @@ export class Slices {
   async tend(ask: Ask, node: string, made: number): Promise<void> {
     if (this.#spent) await this.giveAll(ask, node);
     const now = performance.now();
-    const kept = this.#apart ? 2 * this.#apart.forMs : IDLE_MS;
+    const kept = this.#of.apart ? 2 * this.#of.apart.forMs : IDLE_MS;
     const gone = this.#busy.forget(now - kept);
     const busy = this.#busy.look();
-    const standing = this.#apart
+    const standing = this.#of.apart
       ? [...this.#busy.all].filter(([id, of]) => of.again <= now && !this.#own.has(id))
       : [];
     const mayBeHot = this.#mayBeHot(busy, now);
@@ -152,7 +150,7 @@ export class Slices {
     this.#made = made;
     if (this.#own.size + standing.length === 0 && !mayBeHot) return;
     if (this.#own.size + standing.length > 0) {
-      const needed = await wantedBack(ask, this.#schema, node);
+      const needed = await wantedBack(ask, this.#of.schema, node);
       this.live = needed.live;
       const back = new Set([...needed.back, ...gone]);
       for (const [id, { of }] of this.#own) if (this.#isOver(id, of?.max ?? 0n)) back.add(id);
@@ -178,7 +176,7 @@ export class Slices {
     const fresh = ids.filter((id) => (this.#refused.get(id)?.at ?? -Infinity) < now - RECALL_MS);
     if (this.#refused.size > MOST) this.#refused.clear();
     if (fresh.length > 0) {
-      const others = (await recall(ask, this.#schema, fresh)) > 0;
+      const others = (await recall(ask, this.#of.schema, fresh)) > 0;
       for (const id of fresh) this.#refused.set(id, { at: now, others });
     }
     const mine = ids.filter((id) => this.#own.has(id));
@@ -190,13 +188,13 @@ export class Slices {
   }
 
   async giveAll(ask: Ask, node: string): Promise<void> {
-    await give(ask, this.#schema, node);
+    this.#of.crossed(crossedIn(await give(ask, this.#of.schema, node)));
     this.#own.clear();
     this.#spent = false;
   }
 
   async give(ask: Ask, node: string, ids: readonly string[]): Promise<void> {
-    await give(ask, this.#schema, node, ids);
+    this.#of.crossed(crossedIn(await give(ask, this.#of.schema, node, ids)));
     for (const id of ids) {
       this.#own.delete(id);
       const touched = this.#busy.all.get(id);
@@ -208,12 +206,12 @@ export class Slices {
   #isOver(id: string, max: bigint): boolean {
     const touched = this.#busy.all.get(id);
     if (touched && touched.max < max) return true;
-    return !this.#apart && (!touched || touched.calls < 1);
+    return !this.#of.apart && (!touched || touched.calls < 1);
   }
 
   #mayBeHot(busy: readonly unknown[], now: number): boolean {
-    if (this.#from === 0 || busy.length === 0) return false;
-    return this.live >= this.#from || this.#counted < now - COUNT_MS;
+    if (this.#of.from === 0 || busy.length === 0) return false;
+    return this.live >= this.#of.from || this.#counted < now - COUNT_MS;
   }
 
   /** One question a second for all refusals: mostly there are no slices. */
@@ -221,29 +219,29 @@ export class Slices {
     if (this.#own.size > 0) return true;
     const now = performance.now();
     if (this.#anyAt > now - RECALL_MS) return this.#any;
-    this.#any = await areAny(ask, this.#schema);
+    this.#any = await areAny(ask, this.#of.schema);
     this.#anyAt = now;
     return this.#any;
   }
 
   async #read(ask: Ask, node: string): Promise<void> {
-    const all = await read(ask, this.#schema, node);
+    const all = await read(ask, this.#of.schema, node);
     this.#own.clear();
-    for (const [meter, amount] of all) this.#own.set(meter, { amount, spent: 0n, tells: false });
+    for (const [meter, amount] of all) this.#own.set(meter, { amount, spent: 0n });
   }
 
   async #stand(ask: Ask, node: string, of: readonly (readonly [string, Touched])[], now: number) {
     for (const [, touched] of of) touched.again = now + AGAIN_MS;
     const wanted = of.map(([id, { max }]) => ({ id, max, want: null, take: 0n }));
     for (const row of await this.#take(ask, node, wanted))
-      this.#own.set(row["id"]!, { amount: BigInt(row["amount"]!), spent: 0n, tells: false });
+      this.#own.set(row["id"]!, { amount: BigInt(row["amount"]!), spent: 0n });
   }
 
   /** Those of the busy ones that enough others draw on as well are spent from slices from now on. */
   async #heat(ask: Ask, node: string, busy: readonly (readonly [string, Touched])[], now: number) {
     this.#counted = now;
     const ids = busy.map(([id]) => id);
-    const { live, hot } = await touched(ask, this.#schema, { node, ids, from: this.#from });
+    const { live, hot } = await touched(ask, this.#of.schema, { node, ids, from: this.#of.from });
     this.live = live;
     const cold = busy.flatMap(([id]) => (!hot.has(id) && this.#own.get(id)?.of ? [id] : []));
     if (cold.length > 0) await this.give(ask, node, cold);
@@ -288,12 +286,13 @@ export class Slices {
           amount: BigInt(row["amount"]!),
           spent: 0n,
           of: { max: maxes.get(id)!, level: BigInt(row["level"]!), held: BigInt(row["held"]!) },
-          tells: true,
         });
     }
   }
 
-  #take(ask: Ask, node: string, wanted: readonly Wanted[]) {
-    return take(ask, this.#schema, { node, apart: this.#apart, wanted });
+  async #take(ask: Ask, node: string, wanted: readonly Wanted[]): Promise<readonly Row[]> {
+    const rows = await take(ask, this.#of.schema, { node, apart: this.#of.apart, wanted });
+    this.#of.crossed(crossedIn(rows));
+    return rows;
   }
 }

@@ -42,7 +42,7 @@ CREATE TABLE ${s}.touch (node text PRIMARY KEY, at timestamptz NOT NULL, meters 
 const taken = (s: string): string => `
 -- m_want: of a hot budget, what this node uses in a while; null: a standing slice. m_take: what a call takes.
 CREATE FUNCTION ${s}.slice_1(p_node text, p_apart boolean, p_share numeric, m_id text[], m_max numeric[], m_want numeric[], m_take numeric[])
-RETURNS TABLE (id text, amount numeric, level numeric, held numeric) LANGUAGE plpgsql SECURITY DEFINER AS $slice$
+RETURNS TABLE (id text, amount numeric, level numeric, held numeric, max numeric, peak numeric) LANGUAGE plpgsql SECURITY DEFINER AS $slice$
 #variable_conflict use_column
 DECLARE live bigint := (SELECT greatest(count(*), 1) FROM ${s}.node w WHERE w.state = 'live');
 BEGIN
@@ -54,12 +54,12 @@ BEGIN
   RETURN QUERY WITH had AS MATERIALIZED (
       SELECT i.meter, i.amount, i.spent FROM ${s}.slice i WHERE i.node = p_node AND i.meter = ANY (m_id)),
     room AS MATERIALIZED (
-      SELECT m.id, x.want, x.max - m.level - m.held AS room, coalesce(h.spent, 0) AS spent, h.meter IS NOT NULL AS has,
+      SELECT m.id, m.peak, x.want, x.max - m.level - m.held AS room, coalesce(h.spent, 0) AS spent, h.meter IS NOT NULL AS has,
           coalesce(h.amount, 0) AS amount, x.take, EXISTS (SELECT 1 FROM ${s}.recall r
             WHERE r.meter = m.id AND r.at > clock_timestamp() - ${RECALLED}) AS recalled
         FROM unnest(m_id, m_max, m_want, m_take) AS x(id, max, want, take) JOIN ${s}.meter m ON m.id = x.id LEFT JOIN had h ON h.meter = m.id),
     part AS MATERIALIZED (
-      SELECT r.id, r.spent, r.has, greatest(CASE WHEN r.recalled THEN 0
+      SELECT r.id, r.peak, r.spent, r.has, greatest(CASE WHEN r.recalled THEN 0
           WHEN r.want IS NULL THEN CASE WHEN r.has THEN 0 ELSE floor(r.room * p_share) END
           -- Near its end a budget is one number again.
           WHEN r.room < 4 * live * r.take OR r.amount * 2 > r.want THEN 0
@@ -67,40 +67,45 @@ BEGIN
     taken AS (INSERT INTO ${s}.slice AS i (meter, node, amount, apart) SELECT p.id, p_node, p.part, p_apart FROM part p WHERE p.part > 0 OR p.has
       ON CONFLICT (meter, node) DO UPDATE SET amount = i.amount + excluded.amount, spent = 0
       RETURNING i.meter, i.amount),
-    told AS (UPDATE ${s}.meter m SET level = m.level + p.spent, held = m.held - p.spent + p.part FROM part p WHERE m.id = p.id
-      RETURNING m.id, m.level, m.held)
-    SELECT t.id, k.amount, t.level, t.held FROM told t JOIN taken k ON k.meter = t.id;
+    told AS (UPDATE ${s}.meter m SET level = m.level + p.spent, held = m.held - p.spent + p.part, peak = greatest(m.peak, m.level + p.spent)
+      FROM part p WHERE m.id = p.id RETURNING m.id, m.level, m.held, m.max, p.peak)
+    SELECT t.id, k.amount, t.level, t.held, t.max, t.peak FROM told t JOIN taken k ON k.meter = t.id;
 END $slice$;
 `;
 
+/** What is `gone` goes back to its meters. Says what they came to before: a part of the limit that is crossed by it has to be told. */
+const back = (s: string): string =>
+  `was AS MATERIALIZED (SELECT m.id, m.peak FROM ${s}.meter m JOIN gone g ON g.meter = m.id)
+    UPDATE ${s}.meter m SET held = m.held - g.held, level = m.level + g.spent, peak = greatest(m.peak, m.level + g.spent)
+      FROM gone g JOIN was ON was.id = g.meter WHERE m.id = g.meter RETURNING m.id, m.level, m.max, was.peak;`;
+
 const given = (s: string): string => `
-CREATE FUNCTION ${s}.unslice_1(p_node text, m_id text[]) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $unslice$
-DECLARE ids text[] := coalesce(m_id, ARRAY(SELECT i.meter FROM ${s}.slice i WHERE i.node = p_node)); many bigint;
+CREATE FUNCTION ${s}.unslice_1(p_node text, m_id text[])
+RETURNS TABLE (id text, level numeric, max numeric, peak numeric) LANGUAGE plpgsql SECURITY DEFINER AS $unslice$
+#variable_conflict use_column
+DECLARE ids text[] := coalesce(m_id, ARRAY(SELECT i.meter FROM ${s}.slice i WHERE i.node = p_node));
 BEGIN
   PERFORM set_config('lock_timeout', '700', true);
   PERFORM 1 FROM ${s}.meter m WHERE m.id = ANY (ids) ORDER BY m.id FOR NO KEY UPDATE;
-  WITH gone AS (DELETE FROM ${s}.slice i WHERE i.node = p_node AND i.meter = ANY (ids) RETURNING i.meter, i.amount, i.spent),
-    given AS (UPDATE ${s}.meter m SET held = m.held - g.amount - g.spent, level = m.level + g.spent FROM gone g WHERE m.id = g.meter)
-    SELECT count(*) INTO many FROM gone;
+  RETURN QUERY WITH gone AS (DELETE FROM ${s}.slice i WHERE i.node = p_node AND i.meter = ANY (ids) RETURNING i.meter, i.amount + i.spent AS held, i.spent),
+    ${back(s)}
   IF m_id IS NULL THEN DELETE FROM ${s}.touch WHERE node = p_node; END IF;
-  RETURN many;
 END $unslice$;
 
 -- Of nodes that do not live, what they can have spent by the database alone.
-CREATE FUNCTION ${s}.unslice_dead_1() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $dead$
+CREATE FUNCTION ${s}.unslice_dead_1()
+RETURNS TABLE (id text, level numeric, max numeric, peak numeric) LANGUAGE plpgsql SECURITY DEFINER AS $dead$
+#variable_conflict use_column
 DECLARE dead text[] := ARRAY(SELECT DISTINCT i.node FROM ${s}.slice i
     WHERE NOT i.apart AND NOT EXISTS (SELECT 1 FROM ${s}.node w WHERE w.id = i.node AND w.state = 'live'));
-  many bigint;
 BEGIN
-  IF cardinality(dead) = 0 THEN RETURN 0; END IF;
+  IF cardinality(dead) = 0 THEN RETURN; END IF;
   PERFORM set_config('lock_timeout', '700', true);
   PERFORM 1 FROM ${s}.meter m WHERE m.id IN (SELECT i.meter FROM ${s}.slice i WHERE i.node = ANY (dead)) ORDER BY m.id FOR NO KEY UPDATE;
-  WITH gone AS (DELETE FROM ${s}.slice i WHERE i.node = ANY (dead) AND NOT i.apart RETURNING i.meter, i.amount, i.spent),
-    sums AS (SELECT g.meter, sum(g.amount + g.spent) AS held, sum(g.spent) AS spent FROM gone g GROUP BY 1),
-    given AS (UPDATE ${s}.meter m SET held = m.held - g.held, level = m.level + g.spent FROM sums g WHERE m.id = g.meter)
-    SELECT count(*) INTO many FROM gone;
+  RETURN QUERY WITH deleted AS (DELETE FROM ${s}.slice i WHERE i.node = ANY (dead) AND NOT i.apart RETURNING i.meter, i.amount, i.spent),
+    gone AS (SELECT d.meter, sum(d.amount + d.spent) AS held, sum(d.spent) AS spent FROM deleted d GROUP BY 1),
+    ${back(s)}
   DELETE FROM ${s}.touch WHERE node = ANY (dead);
-  RETURN many;
 END $dead$;
 `;
 

@@ -1,6 +1,6 @@
 // This node as the database knows it: its row, its number, its chain, and what it has open. What is not known after a broken connection is found out
 // before anything else is written.
-import type { StoreCommand, Verdict } from "tollgate/plugin";
+import type { LimitCrossing, StoreCommand, Verdict } from "tollgate/plugin";
 import { beat, join, type Alive } from "./beat.ts";
 import type { Mine } from "./calls.ts";
 import { presumedOf } from "./dead.ts";
@@ -11,6 +11,7 @@ import { retell } from "./retelling.ts";
 import { mend, Ring } from "./ring.ts";
 import { Sight } from "./sight.ts";
 import { forget, leftIn, Tape } from "./tape.ts";
+import { crossedIn, giveDead } from "./slice-questions.ts";
 import { fenced, isAway, isKnown, wordsOf } from "./trouble.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
@@ -84,8 +85,14 @@ export class ThisNode {
   /** What was told before, and is told once more. */
   async again(ask: Ask, facts: readonly StoreCommand[]): Promise<readonly Verdict[]> {
     const verdicts = await this.exactly(ask, facts);
+    this.crossed(verdicts.flatMap((verdict) => (verdict.ok && verdict.crossed) || []));
     await this.keep(facts, verdicts);
     return verdicts;
+  }
+
+  /** What no client's call waits to hear. */
+  crossed(crossings: readonly LimitCrossing[]): void {
+    if (crossings.length > 0) this.sight.hear({ type: "crossed", crossings });
   }
 
   /** What processes before this one have left in its folder. */
@@ -176,13 +183,13 @@ export class ThisNode {
     for (let many = 0; ;) {
       const dead = await this.lives(ask, true, said);
       if (dead === false) return fenced();
-      if (many === 0)
-        await ask({ text: `SELECT ${this.#of.schema}.unslice_dead_1()::text AS many` });
+      if (many === 0) this.crossed(crossedIn(await giveDead(ask, this.#of.schema)));
       if (tell && many === 0)
         for (const news of await this.#heads.look(ask, this.writing().epoch)) this.sight.hear(news);
       const calls = await presumedOf(ask, this.#of.schema, dead, this.sight.now());
       if (calls.commands.length === 0) return many;
-      await this.exactly(ask, calls.commands);
+      const verdicts = await this.exactly(ask, calls.commands);
+      this.crossed(verdicts.flatMap((verdict) => (verdict.ok && verdict.crossed) || []));
       many += calls.commands.length;
       if (tell)
         for (const [instance, of] of calls.by)

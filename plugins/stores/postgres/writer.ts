@@ -46,7 +46,13 @@ class InstanceWriter implements Writer {
     this.#node = new ThisNode(line, settings);
     const { folder, schema, slicesFrom = 0 } = settings;
     const away = folder && settings.away;
-    if (away || slicesFrom > 0) this.#slices = new Slices(schema, away, slicesFrom);
+    if (away || slicesFrom > 0)
+      this.#slices = new Slices({
+        schema,
+        apart: away,
+        from: slicesFrom,
+        crossed: (crossings) => this.#node.crossed(crossings),
+      });
     if (!away || !this.#slices) return;
     this.#outage = new Outage(away, this.#slices, () => this.#node.tape);
   }
