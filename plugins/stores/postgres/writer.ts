@@ -213,11 +213,9 @@ class InstanceWriter implements Writer {
   }
 
   async #return(): Promise<void> {
-    const { instance } = this.#node.writing();
     const ask = await this.#line.ask();
     const commands = await reunited(ask, this.#node, this.#outage!, this.#about);
     this.#node.sight.hear({ type: "together", commands });
-    await this.#slices!.giveAll(ask, instance);
   }
 
   get #passing(): Passing {

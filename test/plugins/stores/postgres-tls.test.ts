@@ -14,8 +14,16 @@ const NOBODY = 65_534;
 const ours = authority("Ours");
 const strange = authority("Strange");
 const server = ours.issue({ name: "localhost" });
+/** What a gateway proves its own name by. */
+const client = ours.issue({ name: "certified" });
 /** Behind each address stands what the operator's files say. */
-const FILES: Readonly<Record<string, string>> = { ours: ours.root, strange: strange.root };
+const FILES: Readonly<Record<string, string>> = {
+  ours: ours.root,
+  strange: strange.root,
+  cert: client.cert,
+  key: client.key,
+  password: "r:%40/?\n",
+};
 
 describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
   let postgres: Postgres;
@@ -32,15 +40,17 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
     plain = await postgres.database();
     await postgres.sql(
       plain,
-      `CREATE ROLE owns LOGIN PASSWORD 'o'; CREATE ROLE runs LOGIN PASSWORD 'r'; CREATE ROLE reads LOGIN PASSWORD 'd';
+      `CREATE ROLE owns LOGIN PASSWORD 'o'; CREATE ROLE runs LOGIN PASSWORD 'r'; CREATE ROLE reads LOGIN PASSWORD 'd'; CREATE ROLE certified LOGIN; CREATE ROLE filed LOGIN PASSWORD 'r:%40/?';
        GRANT CREATE ON DATABASE ${new URL(plain).pathname.slice(1)} TO owns`,
     );
     await put("server.crt", server.cert);
     await put("server.key", server.key);
+    await put("root.crt", ours.root);
     await put(
       "pg_hba.conf",
-      "local all tollgate trust\nhost all tollgate 127.0.0.1/32 trust\nhostssl all all all scram-sha-256\nhostnossl all all all reject\n",
+      "local all tollgate trust\nhost all tollgate 127.0.0.1/32 trust\nhostssl all certified all cert\nhostssl all all all scram-sha-256\nhostnossl all all all reject\n",
     );
+    await postgres.sql(plain, "ALTER SYSTEM SET ssl_ca_file = 'root.crt'");
     await postgres.sql(plain, "ALTER SYSTEM SET ssl = on");
     await postgres.sql(plain, "SELECT pg_reload_conf()");
     const at = new URL(plain);
@@ -121,6 +131,30 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
     expect(await why(store({ ca: "ours", url: at.href }))).toMatch(
       /cannot be reached: .*does not match/i,
     );
+  });
+
+  const single = (user: string, more: object): PostgresStore => {
+    const at = new URL(safe);
+    [at.username, at.password] = [user, ""];
+    const address = {
+      url: at.href,
+      tls: "verify-full" as const,
+      ca: "ours",
+      pooled: false,
+      read: async (path: string) => Buffer.from(FILES[path]!),
+      ...more,
+    };
+    return postgresStore(settings(safe, { address, owner: address, reports: address }));
+  };
+
+  it("proves its own name by a certificate where the server asks for one, and is refused without", async () => {
+    expect(await why(single("certified", { cert: "cert", key: "key" }))).not.toMatch(/reached/);
+    expect(await why(single("certified", {}))).toMatch(/certificate/);
+  });
+
+  it("says the password that is in a file", async () => {
+    expect(await why(single("filed", { passwordFile: "password" }))).not.toMatch(/reached/);
+    expect(await why(single("filed", {}))).toMatch(/password/);
   });
 
   it("is told so where the server takes no plain connection", async () => {
