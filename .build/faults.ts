@@ -14,10 +14,12 @@ const CLIENT = {
   broken: "content, then its protocol's error",
 } as const;
 
-const told = ({ client }: Outcome): string =>
-  typeof client === "number" ? `${client}` : CLIENT[client];
+const told = ({ client, of }: Outcome): string => {
+  const what = typeof client === "number" ? `${client}` : CLIENT[client];
+  return of ? `${what} (${of})` : what;
+};
 const each = (all: readonly string[]): string => [...new Set(all)].join(", or ");
-const entry = ({ row, pictures }: Outcome): string => (pictures ? `${row} (pictures)` : row);
+const entry = ({ row, of }: Outcome): string => (of ? `${row} (${of})` : row);
 
 const table = (): string =>
   [

@@ -1,7 +1,11 @@
+import type { JsonObject } from "./values.ts";
 import type { Work } from "./work.ts";
 
-/** Documents that vendors bill as one search. */
+/** Documents that vendors bill as one search, each with its query of so many tokens at most: a longer one counts as several. */
 const A_SEARCH = 100;
+const A_DOCUMENT = 500;
+/** Ordinary text has more, so that the count is not too low. */
+const BYTES_A_TOKEN = 3;
 
 /** Orders of documents: what every protocol that ranks says as its `work`. */
 export const rerankWork: Work<"rerank"> = {
@@ -17,7 +21,7 @@ export const rerankWork: Work<"rerank"> = {
     [{ units: ["input"], count: input }],
   ],
   guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
-  extent: ({ documents }) => ({ counts: searchesIn(documents.length) }),
+  extent: ({ query, documents }) => ({ counts: searchesIn(query, documents) }),
   pricing: ['{ searches: "…" }', "dollars each, or { input: … } in dollars per million tokens"],
   examples: [
     { about: "100 documents", usage: { searches: 1 } },
@@ -34,7 +38,17 @@ export const rerankWork: Work<"rerank"> = {
   }),
 };
 
-/** What so many documents are billed as, unless the vendor says more: long ones may count as several. */
-export const searchesIn = (documents: number): { searches: number } => ({
-  searches: Math.max(1, Math.ceil(documents / A_SEARCH)),
-});
+/** What documents are billed as, unless the vendor says otherwise. */
+export function searchesIn(
+  query: string,
+  documents: readonly (string | JsonObject)[],
+): { searches: number } {
+  const asked = Buffer.byteLength(query);
+  let counted = 0;
+  for (const document of documents) {
+    const text = typeof document === "string" ? document : JSON.stringify(document);
+    const tokens = (asked + Buffer.byteLength(text)) / BYTES_A_TOKEN;
+    counted += Math.max(1, Math.ceil(tokens / A_DOCUMENT));
+  }
+  return { searches: Math.max(1, Math.ceil(counted / A_SEARCH)) };
+}

@@ -12,7 +12,13 @@ export const text = (v: unknown): string | undefined => (typeof v === "string" ?
 /** JSON can spell numbers that are infinite here (`1e999`): those count for none. */
 export const number = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isFinite(v) ? v : undefined;
-/** The same in a form, where all is text. */
+/** No call has a billion tokens. Negative, fractional and absurd counts have been seen; they are not reports. */
+const MOST = 1e9;
+export const count = (v: unknown): number | undefined => {
+  const n = number(v);
+  return n !== undefined && Number.isInteger(n) && n >= 0 && n <= MOST ? n : undefined;
+};
+/** A number as a form says it, where all is text. */
 export const numeric = (v: unknown): number | undefined =>
   number(typeof v === "string" && /^\s*-?\d{1,15}(?:\.\d{1,15})?\s*$/.test(v) ? Number(v) : v);
 export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean" ? v : undefined);

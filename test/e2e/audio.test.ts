@@ -431,6 +431,40 @@ describe("what breaks off", () => {
     await until(async () => (await rows("cut")).length === 1);
   });
 
+  it("what is called JSON and is none is no transcript; a text of JSON is plain words", async () => {
+    const form = () => {
+      const of = new FormData();
+      of.set("model", "local/my-whisper");
+      of.set("file", new Blob([new Uint8Array(wav(1))]), "a.wav");
+      return of;
+    };
+    const asked = () =>
+      fetch(`${at.gateway.url}/v1/audio/transcriptions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${KEYS.alice}` },
+        body: form(),
+      });
+    const ROUTE = "POST /local/v1/audio/transcriptions";
+    const hears = at.up;
+    for (const [body, status] of [
+      ["\u0007\u0000 no answer", 502],
+      ["data: no answer", 502],
+      ["7", 502],
+      ['"Hello"', 200],
+    ] as const) {
+      hears.script({
+        [ROUTE]: {
+          headers: { "content-type": "application/json" },
+          body,
+        },
+      });
+      const answer = await asked();
+      expect([body, answer.status]).toEqual([body, status]);
+      if (status === 200) expect(await answer.json()).toMatchObject({ text: "Hello" });
+    }
+    hears.script({ [ROUTE]: HEARS["POST /local/v1/audio/*"] });
+  });
+
   it("words where sound was asked for are an error, and no sound", async () => {
     at.up.script({
       "POST /local/v1/audio/speech": { headers: { "content-type": "text/plain" }, body: "sorry" },

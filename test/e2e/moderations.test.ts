@@ -47,7 +47,7 @@ providers:
   openai:
     use: openai
     with: { api_key: k, base_url: "${up}/openai/v1" }
-    models: { omni-moderation-latest: { kind: moderation, price: free } }
+    models: { omni-moderation-latest: { kind: moderation, price: free }, bare-moderation: { kind: moderation } }
   mistral:
     use: mistral
     with: { api_key: k, base_url: "${up}/mistral/v1" }
@@ -94,6 +94,13 @@ describe("a verdict", () => {
     const got: any = await client().moderations.create({ model: MISTRAL, input: ["a", "b"] });
     expect(got.results).toEqual([OTHER, OTHER]);
     expect(await last()).toMatchObject({ state: "exact", usage: { input: 9 }, costNano: "900" });
+  });
+
+  it("without a price is counted, and unpriced", async () => {
+    await client().moderations.create({ model: "openai/bare-moderation", input: "a" });
+    const row = await last();
+    expect(row).toMatchObject({ state: "unpriced", usage: { requests: 1 } });
+    expect(row.costNano ?? null).toBeNull();
   });
 
   it("on pictures is not asked of a model that reads texts", async () => {

@@ -10,6 +10,7 @@ const KEYS = {
   poor: "poor-key",
   narrow: "narrow-key",
   few: "few-key",
+  long: "long-key",
 } as const;
 const DOCUMENTS = ["By the old town", "Rain over the sea", "The harbour is in the west"];
 const SCORES = [0.4, 0.1, 0.98];
@@ -59,6 +60,11 @@ beforeAll(async () => {
       }),
       // It says nothing of what it costs.
       "POST /silent/v1/rerank": (asked: UpstreamRequest) => json({ results: rows(asked.json()) }),
+      // It hangs up over the answer.
+      "POST /cut/v1/rerank": () => ({
+        ...json({ id: "v1", results: [] }),
+        cut: { after: 5, how: "reset" },
+      }),
       "GET *": json({ data: [] }),
     },
     (up) => `
@@ -72,6 +78,7 @@ middleware:
         - { id: alice, digest: "${digest(KEYS.alice)}" }
         - { id: narrow, digest: "${digest(KEYS.narrow)}", models: ["demo/*"] }
         - { id: few, digest: "${digest(KEYS.few)}", limits: [{ unit: searches, max: 3, per: total }] }
+        - { id: long, digest: "${digest(KEYS.long)}", limits: [{ unit: searches, max: 5, per: total }] }
         - { id: poor, digest: "${digest(KEYS.poor)}", limits: [{ unit: usd, max: "0.003", per: total }] }
   - zdr
   - limits
@@ -87,6 +94,10 @@ providers:
     use: vllm
     with: { base_url: "${up}/vllm/v1" }
     models: { bge-reranker: { kind: rerank, price: { input: "0.02" } } }
+  cut:
+    use: vllm
+    with: { base_url: "${up}/cut/v1" }
+    models: { bge-reranker: { kind: rerank, price: { searches: "0.001" } } }
   silent:
     use: vllm
     with: { base_url: "${up}/silent/v1" }
@@ -229,4 +240,23 @@ it("a limit of searches counts each hundred documents before anybody is asked, a
   const two = await ask("/v2/rerank", { model, documents: many.slice(0, 150) }, KEYS.few);
   expect(two.status).toBe(200);
   expect((await ask("/v2/rerank", { model }, KEYS.few)).status).toBe(429);
+});
+
+it("a long document counts as several before anybody is asked, and in what a ranking that is cut is taken to cost", async () => {
+  // Five hundred tokens are one, with the query among them: each of these is seven, and eighty are six searches.
+  const long = "A harbour in the west. ".repeat(450);
+  const model = "cohere/rerank-v3.5";
+  const documents = Array.from({ length: 80 }, () => long);
+  at.up.forget();
+  const tooMany = await ask("/v2/rerank", { model, documents }, KEYS.long);
+  expect([tooMany.status, at.up.requests.length]).toEqual([429, 0]);
+  const some = { documents: documents.slice(0, 20) };
+  expect((await ask("/v2/rerank", { model: "cut/bge-reranker", ...some }, KEYS.long)).status).toBe(
+    502,
+  );
+  expect((await settled()).at(-1)).toMatchObject({
+    state: "estimated",
+    usage: { searches: 2 },
+    costNano: "2000000",
+  });
 });

@@ -103,6 +103,7 @@ function completed(words: string, usage: Usage, stream: boolean): ScriptedAnswer
     prompt_tokens: inputTokens(usage),
     prompt_tokens_details: { cached_tokens: usage.cache_read ?? 0 },
     completion_tokens: usage.output ?? 0,
+    total_tokens: inputTokens(usage) + (usage.output ?? 0),
   };
   const choices = (text: string, finish_reason: string | null = null) => [
     { text, index: 0, logprobs: null, finish_reason },

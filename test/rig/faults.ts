@@ -6,8 +6,9 @@ import type { Entry } from "tollgate/plugin";
 import type { UpstreamRequest } from "tollgate/testing";
 import type { Daemon } from "../kit/daemon.ts";
 import { fits, rowKind, said, seen, type Heard } from "./faults/judge.ts";
-import { FAULTS, LIMITS, type Fault, type Outcome, type Place } from "./faults/list.ts";
-import { FRONTENDS, goodAnswer, ROADS, UPSTREAMS, type Road } from "./faults/roads.ts";
+import { FAULTS, GROUPS, LIMITS, type Fault, type Outcome, type Place } from "./faults/list.ts";
+import { goodAnswer } from "./faults/answers.ts";
+import { asking, ROADS, UPSTREAMS, type Road, type UpstreamName } from "./faults/roads.ts";
 import { openStage } from "./faults/stage.ts";
 import type { ChangedSource } from "./plants/changed.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -16,7 +17,7 @@ import { askHealth } from "./swarm.ts";
 /** With `--all`, how often each is played on each road. */
 const TIMES = 50;
 /** At once: those that are answered, those that wait for a limit, which cost nothing meanwhile, and those whose bytes are many. */
-const AT_ONCE = { quick: 48, waiting: 192, heavy: 1 } as const;
+const AT_ONCE = { quick: 32, waiting: 192, heavy: 1 } as const;
 type Pace = keyof typeof AT_ONCE;
 /** A failure rests its model for a while: each request has a model of its own, as long as a daemon lives. */
 const TIMES_A_DAEMON = 5;
@@ -108,15 +109,16 @@ async function round(
   counts: Counts,
   { patience, mutant }: FaultsOptions,
 ): Promise<void> {
-  const used: { [P in Place]?: number } = {};
+  const used = new Map<`${Place} ${UpstreamName}`, number>();
   let made = 0;
   const cases = chosen.flatMap(({ fault, n }) =>
     ROADS.flatMap((road) =>
       Array.from({ length: times }, (): Case => {
         const { provider, model } = UPSTREAMS[road.into];
         const place = fault.place ?? "plain";
-        const fresh = used[place] ?? 0;
-        used[place] = fresh + 1;
+        const at = `${place} ${road.into}` as const;
+        const fresh = used.get(at) ?? 0;
+        used.set(at, fresh + 1);
         const tag = `fault=${n} once=${made++}`;
         return { fault, road, tag, model: `${place}-${provider}/${model}${fresh}` };
       }),
@@ -196,7 +198,7 @@ function judged(
     return `it took ${heard.ms.toFixed(0)} ms`;
   const expected = stream ? fault.stream : fault.whole;
   const fitting = (outcome: Outcome) =>
-    fits(outcome, got, row) && (!outcome.pictures || from === "images");
+    fits(outcome, got, row) && (!outcome.of || GROUPS[outcome.of](road));
   return expected.some(fitting) ? undefined : said(got, row);
 }
 
@@ -214,25 +216,32 @@ const shuffled = <T>(all: readonly T[], chanced: Chance): T[] =>
     .map(({ one }) => one);
 
 async function ask({ url, key }: Daemon, { road, tag, model }: Case): Promise<Heard> {
-  const { path, body } = FRONTENDS[road.from];
+  const { path, body } = asking(road, tag, model);
   const began = performance.now();
-  const over = (status: number, headers: Headers, text: string): Heard => ({
+  const over = (status: number, headers: Headers, text: string, cut = false): Heard => ({
     status,
     headers,
     text,
+    cut,
     ms: performance.now() - began,
   });
   try {
     const answer = await fetch(`${url}${path}`, {
       method: "POST",
       headers: {
-        "content-type": "application/json",
+        ...(typeof body === "string" && { "content-type": "application/json" }),
         "x-rig": tag,
         ...(road.from === "messages" ? { "x-api-key": key } : { authorization: `Bearer ${key}` }),
       },
-      body: JSON.stringify({ model, ...body(tag), stream: road.stream }),
+      body,
     });
-    const text = await answer.text().catch(() => "cut off");
+    let text = "";
+    const reader = new TextDecoder();
+    try {
+      for await (const chunk of answer.body!) text += reader.decode(chunk, { stream: true });
+    } catch {
+      return over(answer.status, answer.headers, text, true);
+    }
     return over(answer.status, answer.headers, text);
   } catch {
     return over(0, new Headers(), "");

@@ -10,7 +10,7 @@ import {
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { goodAnswer } from "../rig/faults/roads.ts";
+import { goodAnswer } from "../rig/faults/answers.ts";
 import { againAfter, STAGES, type CallStage } from "../../src/model/retry.ts";
 import { backend, scene, TIMEOUTS, type Scene } from "../kit/scene.ts";
 import { CLIENTS, isImage, TARGETS } from "./roads.ts";

@@ -4,15 +4,7 @@ import type { UsageSeen } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { ChatTraits } from "./dialect.ts";
-import { number, object, present, text } from "../json.ts";
-
-/** No call has a billion tokens. Negative, fractional and absurd counts have been seen; they are not reports. */
-const MOST = 1e9;
-
-const count = (v: unknown): number | undefined => {
-  const n = number(v);
-  return n !== undefined && Number.isInteger(n) && n >= 0 && n <= MOST ? n : undefined;
-};
+import { count, number, object, present, text } from "../json.ts";
 
 const some = (n: number | undefined): number | undefined => (n === 0 ? undefined : n);
 

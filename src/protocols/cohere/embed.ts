@@ -12,7 +12,7 @@ import {
   wordFor,
   type TaskWords,
 } from "../embeddings/index.ts";
-import { list, number, object, parsed, present, text } from "../json.ts";
+import { count, list, object, parsed, present, text } from "../json.ts";
 
 const WORDS: TaskWords = {
   query: "search_query",
@@ -76,6 +76,6 @@ export function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
 }
 
 function billed({ meta }: JsonObject) {
-  const input = number(object(object(meta)?.["billed_units"])?.["input_tokens"]);
+  const input = count(object(object(meta)?.["billed_units"])?.["input_tokens"]);
   return input === undefined ? {} : { input };
 }

@@ -2,16 +2,16 @@
 import type { Usage } from "../../model/usage.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number, object, present } from "../json.ts";
+import { count, object, present } from "../json.ts";
 
 /** Nothing where nothing was counted. */
 export function usageOf(said: Opt<JsonObject>): Usage {
-  const read = number(said?.["prompt_tokens"]);
-  const cached = number(object(said?.["prompt_tokens_details"])?.["cached_tokens"]);
+  const read = count(said?.["prompt_tokens"]);
+  const cached = count(object(said?.["prompt_tokens_details"])?.["cached_tokens"]);
   return present({
     input: read === undefined ? undefined : Math.max(0, read - (cached ?? 0)),
     cache_read: cached,
-    output: number(said?.["completion_tokens"]),
+    output: count(said?.["completion_tokens"]),
   });
 }
 

@@ -1,11 +1,11 @@
 // Counts of what was read. Hosts say it under one of two names, and some under both.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number } from "../json.ts";
+import { count } from "../json.ts";
 
 /** Nothing where nothing was counted. */
 export function usageOf(said: Opt<JsonObject>): Usage {
-  const input = number(said?.["prompt_tokens"]) ?? number(said?.["total_tokens"]);
+  const input = count(said?.["prompt_tokens"] ?? said?.["total_tokens"]);
   return input === undefined ? {} : { input };
 }
 

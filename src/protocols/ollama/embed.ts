@@ -6,7 +6,7 @@ import type { Body } from "../../model/values.ts";
 import type { CallContext } from "../../plugin/protocol.ts";
 import { emitVectors, foreign, textsOnly, vectorOf } from "../embeddings/index.ts";
 import { throwFailure } from "../failure/failure.ts";
-import { list, number, parsed, present } from "../json.ts";
+import { count, list, parsed, present } from "../json.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(["model", "input", "dimensions", "truncate"]);
 export const knows = (field: string): boolean => KNOWN.has(field);
@@ -32,7 +32,7 @@ export function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
   const vectors = answer?.["embeddings"];
   if (!answer || !Array.isArray(vectors))
     return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
-  const input = number(answer["prompt_eval_count"]);
+  const input = count(answer["prompt_eval_count"]);
   emitVectors(emit, {
     vectors: list(vectors).map((one) => vectorOf(one)),
     usage: input === undefined ? {} : { input },

@@ -7,7 +7,7 @@ import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { CallContext, Decoder, Survey } from "../../plugin/protocol.ts";
 import { onePrompt } from "../completions/index.ts";
 import { throwFailure } from "../failure/failure.ts";
-import { number, object, parsed, present, some, text } from "../json.ts";
+import { count, number, object, parsed, present, some, text } from "../json.ts";
 import { look } from "../look/index.ts";
 import { lines } from "../sse/index.ts";
 
@@ -105,8 +105,8 @@ function ended(said: JsonObject, emit: (event: ModelEvent) => void): void {
   emit({
     type: "usage",
     usage: present({
-      input: number(said["prompt_eval_count"]),
-      output: number(said["eval_count"]),
+      input: count(said["prompt_eval_count"]),
+      output: count(said["eval_count"]),
     }),
   });
   const reason: FinishReason = said["done_reason"] === "length" ? "length" : "stop";

@@ -2,7 +2,7 @@
 import { searchesIn } from "../../model/rerank-work.ts";
 import type { Body } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
-import { list } from "../json.ts";
+import { isObject, list, text } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
 
@@ -13,6 +13,10 @@ export function survey(body: Body): Survey {
     features: [...featuresOf(named)],
     named,
     ...spent,
-    counts: searchesIn(list(body["documents"]).length),
+    counts: searchesIn(text(body["query"]) ?? "", documentsIn(body)),
   };
 }
+
+/** What is neither a text nor an object is refused as a request; here it is one short document. */
+const documentsIn = (body: Body) =>
+  list(body["documents"]).map((one) => (typeof one === "string" || isObject(one) ? one : ""));

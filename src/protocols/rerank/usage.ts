@@ -1,7 +1,7 @@
 // What a ranking is billed by: searches where the host counts them, else tokens.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { number, object, some } from "../json.ts";
+import { count, number, object, some } from "../json.ts";
 
 export function usageOf({ meta, usage }: JsonObject): Usage {
   const said = object(meta);
@@ -9,9 +9,9 @@ export function usageOf({ meta, usage }: JsonObject): Usage {
   if (searches !== undefined) return { searches };
   const counted = object(usage);
   const input =
-    number(counted?.["total_tokens"]) ??
-    number(counted?.["prompt_tokens"]) ??
-    number(object(said?.["tokens"])?.["input_tokens"]);
+    count(counted?.["total_tokens"]) ??
+    count(counted?.["prompt_tokens"]) ??
+    count(object(said?.["tokens"])?.["input_tokens"]);
   return input === undefined ? {} : { input };
 }
 

@@ -1,12 +1,12 @@
 // Counts of what was read and of the sound that was made.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number } from "../json.ts";
+import { count } from "../json.ts";
 
 /** Nothing where nothing was counted. */
 export function usageOf(said: Opt<JsonObject>): Usage {
-  const input = number(said?.["input_tokens"]);
-  const sound = number(said?.["output_tokens"]);
+  const input = count(said?.["input_tokens"]);
+  const sound = count(said?.["output_tokens"]);
   return {
     ...(input !== undefined && { input }),
     ...(sound !== undefined && { audio_out: sound }),

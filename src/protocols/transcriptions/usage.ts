@@ -1,21 +1,21 @@
 // Counts: of tokens, or of seconds. Hosts say either in one of several ways.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number, object } from "../json.ts";
+import { count, number, object } from "../json.ts";
 
 /** Nothing where nothing was counted. What is billed by the second is not billed by tokens that stand beside it. */
 export function usageOf(said: Opt<JsonObject>): Usage {
   const seconds = number(said?.["seconds"]) ?? number(said?.["prompt_audio_seconds"]);
   if (seconds !== undefined) return { seconds };
-  const read = number(said?.["input_tokens"]);
-  const output = number(said?.["output_tokens"]);
-  if (read === undefined && output === undefined) return {};
+  const read = count(said?.["input_tokens"]);
+  const output = count(said?.["output_tokens"]);
+  if (read === undefined) return output === undefined ? {} : { output };
   const details = object(said?.["input_token_details"]);
-  const words = number(details?.["text_tokens"]) ?? 0;
+  const words = count(details?.["text_tokens"]) ?? 0;
   return {
     input: words,
     // All that is not said to be words was heard.
-    audio_in: Math.max(0, (read ?? 0) - words),
+    audio_in: Math.max(0, read - words),
     ...(output !== undefined && { output }),
   };
 }

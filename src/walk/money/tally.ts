@@ -133,7 +133,7 @@ export class Tally {
     if (reports.length === 1) usage = reports[0]!.usage;
     else for (const { usage: more } of reports) usage = sum(usage, more);
     const { work } = this.call.exchange;
-    usage = counted(usage, this.#ask?.counts, this.call.info.price);
+    usage = counted(usage, this.#ask?.counts, this.call.info.price, work);
     if (!this.#doubtful && isWhole(usage, work)) return { usage, estimated: false };
     const bytes = Math.max(this.textBytes, this.heardBytes) || (this.untold ? this.passedBytes : 0);
     const guess = work.guess({
@@ -282,12 +282,20 @@ export class Tally {
 const isWhole = (usage: Usage, { whole }: Work): boolean =>
   whole.some((units) => units.every((unit) => usage[unit] !== undefined));
 
-/** What the request decided and upstream did not report, where the price has lines for it. */
-function counted(usage: Usage, counts: Usage | undefined, price: Price | undefined): Usage {
-  if (!counts) return usage;
+/**
+ * What the request decided and upstream did not report, where the price has lines for it. Without a price it is what makes a
+ * report whole: such a call is counted, and only its price is not known.
+ */
+function counted(
+  usage: Usage,
+  counts: Usage | undefined,
+  price: Price | undefined,
+  work: Work,
+): Usage {
+  if (!counts || (!price && isWhole(usage, work))) return usage;
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...usage };
   for (const unit of UNITS)
-    if (counts[unit] !== undefined && price?.lines.some((line) => line.unit === unit))
+    if (counts[unit] !== undefined && (!price || price.lines.some((line) => line.unit === unit)))
       both[unit] ??= counts[unit];
   return both;
 }

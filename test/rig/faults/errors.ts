@@ -15,7 +15,7 @@ const MESSAGES: { readonly [status: number]: string } = {
 export function spokenError(into: UpstreamName, status: number): JsonObject {
   if (into === "messages")
     return { type: "error", error: { type: MESSAGES[status]!, message: OWN_WORDS } };
-  if (into === "gemini" || into === "gemini-image")
+  if (into.startsWith("gemini"))
     return { error: { code: status, message: OWN_WORDS, status: "UNKNOWN" } };
   return { error: { message: OWN_WORDS, type: "server_error", param: null, code: null } };
 }

@@ -5,16 +5,29 @@ import { gzipSync } from "node:zlib";
 import { html, json, type ScriptedAnswer, type Cut } from "tollgate/testing";
 import { spokenError } from "./errors.ts";
 import type { Chance } from "../rig.ts";
-import type { GoodAnswer } from "./roads.ts";
+import type { GoodAnswer } from "./answers.ts";
+import { FRONTENDS, type Road } from "./roads.ts";
 
 /** What the call's row in the ledger says. exact: what the provider has counted. */
 export type RowKind = "void" | "estimated" | "exact";
 
-/** served: all of it. passed: an answer, spoiled as it came. broken: content, then an error in its protocol. Else a status, with the error's code. `pictures`: of them alone. */
-export type Outcome = { readonly row: RowKind; readonly pictures?: true } & (
+/** served: all of it. passed: an answer, spoiled as it came. broken: content, then an error in its protocol. Else a status, with the error's code. `of`: of those alone. */
+export type Outcome = { readonly row: RowKind; readonly of?: Group } & (
   | { readonly client: "served" | "passed" | "broken" }
   | { readonly client: number; readonly code: string }
 );
+
+const kind = ({ from }: Road) => FRONTENDS[from].kind;
+/** Roads on which a fault may come to something of their own. */
+export const GROUPS = {
+  pictures: (road) => kind(road) === "image",
+  /** Its bytes say neither what they are nor where they end. */
+  sound: (road) => kind(road) === "speech" && !road.stream,
+  "sound in events": (road) => kind(road) === "speech" && road.stream,
+  "sound, rankings, verdicts": (road) => ["speech", "rerank", "moderation"].includes(kind(road)),
+  "Gemini's vectors": ({ into }) => into === "gemini-vectors",
+} as const satisfies { readonly [group: string]: (road: Road) => boolean };
+export type Group = keyof typeof GROUPS;
 
 /** Where a provider of that fault is reached. */
 export const PLACES = [
@@ -52,14 +65,20 @@ export interface Fault {
 }
 
 /** In gateway.yaml, in milliseconds. */
-export const LIMITS = { connect: 500, first_byte: 2_000, idle: 1_500, total: 4_000 } as const;
+export const LIMITS = { connect: 1_500, first_byte: 2_000, idle: 1_500, total: 4_000 } as const;
 
 const served = (row: RowKind): Outcome => ({ client: "served", row });
 const refused = (client: number, code: string, row: RowKind): Outcome => ({ client, code, row });
 const BROKEN: Outcome = { client: "broken", row: "estimated" };
 
 const both = (...outcomes: readonly Outcome[]) => ({ whole: outcomes, stream: outcomes });
-const FINE = both(served("exact"));
+/** Google counts nothing of them. */
+const UNCOUNTED: Outcome = { ...served("estimated"), of: "Gemini's vectors" };
+const FINE = both(served("exact"), UNCOUNTED);
+const HEARD: Outcome = { client: "passed", row: "exact", of: "sound" };
+const HEARD_BROKEN: Outcome = { client: "broken", row: "estimated", of: "sound" };
+const IN_BASE64: Outcome = { ...served("exact"), of: "sound in events" };
+const HEARD_WHOLE: Outcome = { ...served("exact"), of: "sound" };
 /** What cannot be read; its code says why. */
 const UNREADABLE = refused(502, "*", "estimated");
 /** As it came, since nothing had to be read in it. */
@@ -101,6 +120,8 @@ const replaced = (of: GoodAnswer, from: RegExp, to: string): GoodAnswer => {
     Buffer.from(bytes.toString("latin1").replace(from, to), "latin1");
   return { ...of, pieces: of.pieces.map(change), bytes: change(of.bytes) };
 };
+/** What an answer is known by: a word, a picture, a number. */
+const MARK = /Hello|iVBOR|0\.015625/g;
 const POISON = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nPOISON";
 const raw = (...pieces: readonly (string | Buffer)[]): ScriptedAnswer => ({
   raw: pieces.map((piece) => Buffer.from(piece as string)),
@@ -111,12 +132,16 @@ const failing =
     ...json(spokenError(of.into, status), status),
     headers: { "content-type": "application/json", ...headers },
   });
-const COUNT = /"(prompt_tokens|input_tokens|promptTokenCount)":\d+/g;
+const COUNT = /"(prompt_tokens|input_tokens|promptTokenCount|search_units)":\d+/g;
 const counting = (to: string) => (of: GoodAnswer) => good(replaced(of, COUNT, `"$1":${to}`));
 const half = ({ bytes }: GoodAnswer) => Math.floor(bytes.length / 2);
 
 /** Pictures are counted as they come, so that the provider's own count is not needed. */
-const GUESSED = both(served("estimated"), { ...served("exact"), pictures: true });
+const GUESSED = both(
+  served("estimated"),
+  { ...served("exact"), of: "pictures" },
+  { ...served("exact"), of: "sound, rankings, verdicts" },
+);
 
 export const FAULTS: readonly Fault[] = [
   { name: "none: the control", ...FINE, answer: good },
@@ -218,13 +243,13 @@ export const FAULTS: readonly Fault[] = [
   { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => html() },
   {
     name: "Content-Length larger than the body",
-    whole: [LOST],
+    whole: [LOST, HEARD_BROKEN],
     stream: [served("exact"), BROKEN],
     answer: (of) => raw(head(of, `content-length: ${of.bytes.length + 50}`), of.bytes),
   },
   {
     name: "Content-Length smaller than the body, then an answer that was not asked for",
-    whole: [UNREADABLE],
+    whole: [UNREADABLE, HEARD],
     stream: [BROKEN, UNREADABLE],
     answer: (of) =>
       raw(head(of, `content-length: ${half(of)}`), of.bytes.subarray(0, half(of)), POISON),
@@ -241,7 +266,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "a chunk without a size",
-    whole: [refused(502, "bad_http", "estimated")],
+    whole: [refused(502, "bad_http", "estimated"), HEARD_BROKEN],
     stream: [BROKEN, refused(502, "bad_http", "estimated")],
     answer: (of) =>
       raw(
@@ -253,7 +278,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "no last chunk",
-    whole: [LOST],
+    whole: [LOST, HEARD_BROKEN],
     stream: [served("exact"), BROKEN],
     answer: (of) => raw(head(of, "transfer-encoding: chunked"), chunk(of.bytes)),
   },
@@ -284,32 +309,32 @@ export const FAULTS: readonly Fault[] = [
       close: "FIN between two events",
       end: "a clean end between two events",
     }[how],
-    whole: [how === "end" ? UNREADABLE : LOST],
+    whole: how === "end" ? [UNREADABLE, HEARD] : [LOST, HEARD_BROKEN],
     stream: [BROKEN, how === "end" ? UNREADABLE : LOST],
     answer: cutAt(how),
   })),
   {
     name: "silence in the middle of an event",
     waits: "idle",
-    whole: [refused(504, "upstream_timeout", "estimated")],
+    whole: [refused(504, "upstream_timeout", "estimated"), HEARD_BROKEN],
     stream: [BROKEN, refused(504, "upstream_timeout", "estimated")],
     answer: cutAt("stall", 9),
   },
   {
     name: "byte by byte, for ever",
     waits: "total",
-    whole: [refused(504, "upstream_timeout", "estimated")],
+    whole: [refused(504, "upstream_timeout", "estimated"), HEARD_WHOLE, HEARD_BROKEN],
     stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
     answer: (of) => ({ ...good(of), chunks: "bytes", gapMs: 100 }),
   },
   {
     name: "garbage from the first byte on",
-    ...both(UNREADABLE),
+    ...both(UNREADABLE, HEARD),
     answer: (of) => ({ headers: { "content-type": of.type }, body: randomBytes(2_000) }),
   },
   {
     name: "garbage between two events",
-    whole: [UNREADABLE, PASSED],
+    whole: [UNREADABLE, PASSED, HEARD_BROKEN],
     stream: [BROKEN, UNREADABLE],
     answer: (of, chance) => {
       const cut = boundary(of, chance);
@@ -325,7 +350,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "a line of 50 MB",
     heavy: true,
-    ...both(UNREADABLE),
+    ...both(UNREADABLE, HEARD, HEARD_BROKEN),
     answer: (of) => ({
       headers: { "content-type": of.type },
       body: ["data: ", ...Array<Buffer>(800).fill(LINE)],
@@ -333,18 +358,18 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "bytes that are no UTF-8",
-    whole: [PASSED],
-    stream: [UNREADABLE, BROKEN, PASSED],
-    answer: (of) => good(replaced(of, /Hello|iVBOR/g, "\xff\xfe\xc0")),
+    whole: [PASSED, UNREADABLE],
+    stream: [UNREADABLE, BROKEN, PASSED, IN_BASE64],
+    answer: (of) => good(replaced(of, MARK, "\xff\xfe\xc0")),
   },
   {
     name: "NUL in a text",
-    ...both(UNREADABLE, BROKEN, PASSED),
-    answer: (of) => good(replaced(of, /Hello|iVBOR/g, "\0")),
+    ...both(UNREADABLE, BROKEN, PASSED, IN_BASE64),
+    answer: (of) => good(replaced(of, MARK, "\0")),
   },
   {
     name: "its end twice",
-    whole: [UNREADABLE],
+    whole: [UNREADABLE, HEARD_WHOLE],
     stream: [served("exact")],
     answer: (of) =>
       good({
@@ -355,7 +380,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "more after its end",
-    whole: [UNREADABLE],
+    whole: [UNREADABLE, HEARD_WHOLE],
     stream: [served("exact")],
     answer: (of) =>
       good({
@@ -366,7 +391,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "no word of its end",
-    whole: [UNREADABLE],
+    whole: [UNREADABLE, HEARD],
     stream: [BROKEN, UNREADABLE],
     answer: (of) =>
       good({ ...of, pieces: of.pieces.slice(0, of.finish), bytes: of.bytes.subarray(0, -1) }),
@@ -416,7 +441,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "an error in place of an answer, with status 200",
-    ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated")),
+    ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated"), HEARD),
     answer: (of) => {
       const error = JSON.stringify(spokenError(of.into, 500));
       return { ...good(of), body: of.stream ? `event: error\ndata: ${error}\n\n` : error };

@@ -1,40 +1,185 @@
-// Every way through the gateway: a client's protocol, an upstream's, whole or streamed; what is asked there, and what a model
-// that is well would answer.
-import { eventStream, json, say, type Piece, type ScriptedAnswer } from "tollgate/testing";
+// Every way through the gateway: what a client asks and in which protocol, which protocol of a provider it goes into, whole or
+// streamed.
 import type { UpstreamRequest } from "tollgate/testing";
-import type { JsonObject } from "tollgate/plugin";
-import { inGemini } from "../../protocols/gemini/speech.ts";
 
-const PNG =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-/** What stands in every answer that is whole. */
+/** What stands in every answer that is whole, in words, in numbers and in a picture. */
 export const WORDS = "Hello, how do you do today?";
+export const NUMBER = "0.015625";
+export const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+type Kind =
+  | "chat"
+  | "image"
+  | "embedding"
+  | "rerank"
+  | "speech"
+  | "transcript"
+  | "moderation"
+  | "completion";
+
+/** Where it is asked, and how a prompt is put there. */
+interface Frontend {
+  readonly kind: Kind;
+  readonly path: string;
+  readonly body: (prompt: string) => object;
+  /** As a form, with its prompt in a file. */
+  readonly form?: true;
+  /** How a stream is asked for; "never": it has none. Absent: `stream` in the body. */
+  readonly streams?: object | "never";
+}
 
 const messages = (content: string) => [{ role: "user", content }];
-/** Where each is asked, and how a prompt is put there. */
+const contents = (text: string) => [{ role: "user", parts: [{ text }] }];
+
 export const FRONTENDS = {
   "chat-completions": {
+    kind: "chat",
     path: "/v1/chat/completions",
-    body: (prompt: string) => ({ messages: messages(prompt) }),
+    body: (prompt) => ({ messages: messages(prompt) }),
   },
   messages: {
+    kind: "chat",
     path: "/v1/messages",
-    body: (prompt: string) => ({ max_tokens: 100, messages: messages(prompt) }),
+    body: (prompt) => ({ max_tokens: 100, messages: messages(prompt) }),
   },
-  responses: { path: "/v1/responses", body: (input: string) => ({ input }) },
-  images: { path: "/v1/images/generations", body: (prompt: string) => ({ prompt }) },
-} as const;
+  responses: { kind: "chat", path: "/v1/responses", body: (input) => ({ input }) },
+  gemini: {
+    kind: "chat",
+    path: "/v1beta/models/MODEL:generateContent",
+    body: (prompt) => ({ contents: contents(prompt) }),
+  },
+  images: { kind: "image", path: "/v1/images/generations", body: (prompt) => ({ prompt }) },
+  edits: { kind: "image", path: "/v1/images/edits", body: (prompt) => ({ prompt }), form: true },
+  embeddings: {
+    kind: "embedding",
+    path: "/v1/embeddings",
+    body: (input) => ({ input }),
+    streams: "never",
+  },
+  "gemini-vectors": {
+    kind: "embedding",
+    path: "/v1beta/models/MODEL:embedContent",
+    body: (prompt) => ({ content: contents(prompt)[0] }),
+    streams: "never",
+  },
+  rerank: {
+    kind: "rerank",
+    path: "/v2/rerank",
+    body: (query) => ({ query, documents: ["one", "two"] }),
+    streams: "never",
+  },
+  speech: {
+    kind: "speech",
+    path: "/v1/audio/speech",
+    body: (input) => ({ input, voice: "alloy" }),
+    streams: { stream_format: "sse" },
+  },
+  transcriptions: {
+    kind: "transcript",
+    path: "/v1/audio/transcriptions",
+    body: () => ({}),
+    form: true,
+  },
+  moderations: {
+    kind: "moderation",
+    path: "/v1/moderations",
+    body: (input) => ({ input }),
+    streams: "never",
+  },
+  completions: {
+    kind: "completion",
+    path: "/v1/completions",
+    body: (prompt) => ({ prompt, max_tokens: 100 }),
+  },
+} as const satisfies { readonly [name: string]: Frontend };
 export type FrontendName = keyof typeof FRONTENDS;
 
-/** Which kind of provider speaks it, and how its models begin. */
+/** What a request is, on its way to a model of that name. */
+export function asking(
+  { from, stream }: Road,
+  prompt: string,
+  model: string,
+): { path: string; body: string | FormData } {
+  const { path, body, form, streams = { stream } }: Frontend = FRONTENDS[from];
+  const fields: { readonly [name: string]: unknown } = {
+    model,
+    ...body(prompt),
+    ...(stream && (streams as object)),
+  };
+  if (form) return { path, body: formOf(fields, from === "edits" ? PNG : prompt) };
+  const { model: _, stream: __, ...bare } = fields;
+  return path.includes("MODEL")
+    ? {
+        path: `${path.replace("MODEL", model).replace("generateContent", stream ? "streamGenerateContent" : "generateContent")}${stream ? "?alt=sse" : ""}`,
+        body: JSON.stringify(bare),
+      }
+    : { path, body: JSON.stringify(fields) };
+}
+
+/** A picture to change, or a sound to write down, in which the prompt stands. */
+function formOf(fields: { readonly [name: string]: unknown }, file: string): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.set(name, String(value));
+  if (file === PNG)
+    form.set("image", new Blob([Buffer.from(PNG, "base64")], { type: "image/png" }), "one.png");
+  else form.set("file", new Blob([file]), "sound.wav");
+  return form;
+}
+
+/** Which kind of provider speaks it, how its models begin, and where it is asked. */
 export const UPSTREAMS = {
-  "chat-completions": { provider: "chat", model: "m" },
-  messages: { provider: "messages", model: "m" },
-  responses: { provider: "responses", model: "m" },
-  gemini: { provider: "google", model: "gemini-m" },
-  images: { provider: "chat", model: "draw" },
-  "gemini-image": { provider: "google", model: "gemini-m-image-" },
-} as const;
+  "chat-completions": {
+    kind: "chat",
+    provider: "chat",
+    model: "m",
+    asked: /\/chat\/completions$/,
+  },
+  messages: { kind: "chat", provider: "messages", model: "m", asked: /\/messages$/ },
+  responses: { kind: "chat", provider: "responses", model: "m", asked: /\/responses$/ },
+  gemini: {
+    kind: "chat",
+    provider: "google",
+    model: "gemini-m",
+    asked: /models\/(?!.*(?:image|vec-)).*:\w*enerateContent$/,
+  },
+  images: { kind: "image", provider: "chat", model: "draw", asked: /\/images\/\w+$/ },
+  "gemini-image": {
+    kind: "image",
+    provider: "google",
+    model: "gemini-m-image-",
+    asked: /image.*:\w*enerateContent$/,
+  },
+  embeddings: { kind: "embedding", provider: "chat", model: "vec", asked: /\/embeddings$/ },
+  "gemini-vectors": {
+    kind: "embedding",
+    provider: "google",
+    model: "gemini-m-vec-",
+    asked: /:(?:batchE|e)mbedContents?$/,
+  },
+  rerank: { kind: "rerank", provider: "chat", model: "rank", asked: /\/rerank$/ },
+  speech: { kind: "speech", provider: "chat", model: "voice", asked: /\/audio\/speech$/ },
+  transcriptions: {
+    kind: "transcript",
+    provider: "chat",
+    model: "ear",
+    asked: /\/audio\/transcriptions$/,
+  },
+  moderations: {
+    kind: "moderation",
+    provider: "responses",
+    model: "judge",
+    asked: /\/moderations$/,
+  },
+  completions: { kind: "completion", provider: "bases", model: "m", asked: /\/v1\/completions$/ },
+} as const satisfies {
+  readonly [name: string]: {
+    readonly kind: Kind;
+    readonly provider: string;
+    readonly model: string;
+    readonly asked: RegExp;
+  };
+};
 export type UpstreamName = keyof typeof UPSTREAMS;
 
 export interface Road {
@@ -43,91 +188,24 @@ export interface Road {
   readonly stream: boolean;
 }
 
-const draws = (name: string): boolean => name.includes("image");
+const streamed = (name: FrontendName): readonly boolean[] =>
+  (FRONTENDS[name] as Frontend).streams === "never" ? [false] : [false, true];
 
 export const ROADS: readonly Road[] = (Object.keys(FRONTENDS) as FrontendName[]).flatMap((from) =>
   (Object.keys(UPSTREAMS) as UpstreamName[])
-    .filter((into) => draws(into) === draws(from))
-    .flatMap((into) => [false, true].map((stream) => ({ from, into, stream }))),
+    .filter((into) => UPSTREAMS[into].kind === FRONTENDS[from].kind)
+    .flatMap((into) => streamed(from).map((stream) => ({ from, into, stream }))),
 );
 
-/** An answer as its bytes, before anything went wrong with it. */
-export interface GoodAnswer {
-  readonly into: UpstreamName;
-  readonly stream: boolean;
-  readonly type: string;
-  /** Events, or one piece that is all of it. */
-  readonly pieces: readonly Buffer[];
-  readonly bytes: Buffer;
-  /** The first piece that says why it ended; what stands before it is not all. */
-  readonly finish: number;
-}
-
-const FINISH = /"finish_reason":"|"stop_reason":"|"finishReason":"|^event: \S*completed/;
-
-const bytesOf = (piece: Piece): Buffer =>
-  Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-
-export function goodAnswer(asked: UpstreamRequest, counted = true): GoodAnswer {
-  const { into, stream } = wanted(asked);
-  const made = spoken(into, stream, counted, asked);
-  const pieces = ([made.body ?? []].flat() as Piece[]).map(bytesOf);
-  const finish = pieces.findIndex((piece) => FINISH.test(piece.toString()));
-  const type = String(made.headers!["content-type"]);
-  return { into, stream, type, pieces, bytes: Buffer.concat(pieces), finish };
-}
-
-function wanted(asked: UpstreamRequest): { into: UpstreamName; stream: boolean } {
-  const { path } = asked;
-  const verb = /models\/(.+):(\w+)$/.exec(path);
-  if (verb)
-    return {
-      into: draws(verb[1]!) ? "gemini-image" : "gemini",
-      stream: verb[2] === "streamGenerateContent",
-    };
-  const into = (Object.keys(FRONTENDS) as FrontendName[]).find((name) =>
-    path.endsWith(FRONTENDS[name].path.slice(3)),
+/** Which protocol is spoken, and whether its answer comes in events. */
+export function wanted(asked: UpstreamRequest): { into: UpstreamName; stream: boolean } {
+  const into = (Object.keys(UPSTREAMS) as UpstreamName[]).find((name) =>
+    UPSTREAMS[name].asked.test(asked.path),
   )!;
-  return { into, stream: asked.json().stream === true };
-}
-
-function spoken(
-  into: UpstreamName,
-  stream: boolean,
-  counted: boolean,
-  asked: UpstreamRequest,
-): ScriptedAnswer {
-  const speech = say(WORDS).usage(counted ? { input: 12, output: 8 } : null);
-  if (into === "gemini") return inGemini(speech, { stream, n: asked.n });
-  if (into === "images") return pictures(stream, counted);
-  if (into === "gemini-image") return drawn(stream, counted);
-  return speech.in(into, { stream, model: "m", n: asked.n, body: asked.json() });
-}
-
-const COUNTS = { input_tokens: 12, output_tokens: 80, total_tokens: 92 };
-
-function pictures(stream: boolean, counted: boolean): ScriptedAnswer {
-  const usage = counted ? { usage: COUNTS } : {};
-  if (!stream) return json({ created: 1795000000, data: [{ b64_json: PNG }], ...usage });
-  const event = (type: string, more: object) =>
-    `event: ${type}\ndata: ${JSON.stringify({ type, b64_json: PNG, created_at: 1795000000, ...more })}\n\n`;
-  return eventStream([
-    event("image_generation.partial_image", { partial_image_index: 0 }),
-    event("image_generation.partial_image", { partial_image_index: 1 }),
-    event("image_generation.completed", usage),
-  ]);
-}
-
-function drawn(stream: boolean, counted: boolean): ScriptedAnswer {
-  const usage = counted
-    ? { usageMetadata: { promptTokenCount: 12, candidatesTokenCount: 80, totalTokenCount: 92 } }
-    : {};
-  const candidate = (part: object, more: object = {}) => ({
-    candidates: [{ content: { role: "model", parts: [part] }, index: 0, ...more }],
-  });
-  const picture = { inlineData: { mimeType: "image/png", data: PNG } };
-  const whole = { ...candidate(picture, { finishReason: "STOP" }), ...usage };
-  if (!stream) return json(whole as JsonObject);
-  const event = (data: object) => `data: ${JSON.stringify(data)}\r\n\r\n`;
-  return eventStream([event(candidate({ text: "Here:" })), event(whole)]);
+  if (asked.path.includes(":"))
+    return { into, stream: asked.path.endsWith("streamGenerateContent") };
+  if (asked.headers["content-type"]?.startsWith("multipart/"))
+    return { into, stream: /name="stream"\r\n\r\ntrue/.test(String(asked.body)) };
+  const { stream, stream_format } = asked.json();
+  return { into, stream: stream === true || stream_format === "sse" };
 }

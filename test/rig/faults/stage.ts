@@ -13,6 +13,7 @@ import { startGateway, type Daemon } from "../../kit/daemon.ts";
 import { preloaded, type ChangedSource } from "../plants/changed.ts";
 import { certificates } from "./certificates.ts";
 import { LIMITS, PLACES, type Place } from "./list.ts";
+import { UPSTREAMS, type UpstreamName } from "./roads.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly daemon: Daemon;
@@ -25,8 +26,8 @@ const SETTINGS = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 /** Connections that wait at a port that accepts none, so that one more is not even answered. */
 const WAITING = 4;
 
-/** How many models each provider of a place has. */
-export type Models = { readonly [P in Place]?: number };
+/** How many models are asked for at a place, by the protocol that they speak. */
+export type Models = ReadonlyMap<`${Place} ${UpstreamName}`, number>;
 
 /** `answer`: by what stands in the prompt. `plant`: what is wrong with the daemon. */
 export async function openStage(
@@ -94,7 +95,7 @@ export async function openStage(
 }
 
 const yaml = (places: Record<Place, string>, models: Models) => `
-frontends: [chat-completions, messages, responses, images]
+frontends: [chat-completions, messages, responses, gemini, images, embeddings, rerank, speech, transcriptions, moderations, completions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: memory
 attempts: { target: 1, all: 1 }
@@ -102,18 +103,41 @@ timeouts: { ${Object.entries(LIMITS)
   .map(([name, ms]) => `${name}: ${ms}ms`)
   .join(", ")} }
 providers:
-${PLACES.map((place) => providersAt(place, places[place], models[place] ?? 1)).join("")}`;
+${PLACES.map((place) => providersAt(place, places[place], models)).join("")}`;
 
-/** Each by name, where what it can do is not told by its name. */
-const named = (count: number, like: string, what: string) =>
-  `models: { ${Array.from({ length: count }, (_, i) => `${like}${i}: { ${what} }`).join(", ")} }`;
+/** What a model is, where its name does not say it. */
+const SAID: { readonly [U in UpstreamName]?: string } = {
+  responses: "protocols: [responses]",
+  images: "kind: image",
+  "gemini-image": "kind: image",
+  embeddings: "kind: embedding",
+  "gemini-vectors": "kind: embedding",
+  rerank: "kind: rerank",
+  speech: "kind: speech",
+  transcriptions: "kind: transcript",
+  moderations: "kind: moderation",
+  completions: "kind: completion",
+};
 
-const providersAt = (place: Place, url: string, models: number) => `
-  ${place}-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], image_streams: true, models: false }, ${named(models, "draw", "kind: image")} }
+const providersAt = (place: Place, url: string, models: Models): string => {
+  const named = (of: string) =>
+    `models: { ${Object.entries(SAID)
+      .filter(([into]) => UPSTREAMS[into as UpstreamName].provider === of)
+      .flatMap(([into, said]) =>
+        Array.from(
+          { length: models.get(`${place} ${into as UpstreamName}`) ?? 1 },
+          (_, i) => `${UPSTREAMS[into as UpstreamName].model}${i}: { ${said} }`,
+        ),
+      )
+      .join(", ")} }`;
+  return `
+  ${place}-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], image_streams: true, image_edits: true, embeddings: ["vec*"], rerank: ["rank*"], speech: ["voice*"], transcriptions: ["ear*"], models: false }, ${named("chat")} }
   ${place}-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}" } }
-  ${place}-google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, ${named(models, "gemini-m-image-", "kind: image")} }
-  ${place}-responses: { use: openai, with: { base_url: "${url}/v1", api_key: "${KEY}" }, ${named(models, "m", "protocols: [responses]")} }
+  ${place}-google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, ${named("google")} }
+  ${place}-responses: { use: openai, with: { base_url: "${url}/v1", api_key: "${KEY}" }, ${named("responses")} }
+  ${place}-bases: { use: vllm, with: { base_url: "${url}/v1", api_key: "${KEY}" }, ${named("bases")} }
 `;
+};
 
 const forward =
   (port: number) =>

@@ -28,6 +28,7 @@ async function post({ url, key }: Daemon, path: string, body: string): Promise<H
     status,
     headers,
     text,
+    cut: false,
     ms: performance.now() - began,
   });
   try {

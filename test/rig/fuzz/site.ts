@@ -10,7 +10,7 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { startGateway, type Daemon } from "../../kit/daemon.ts";
-import { goodAnswer } from "../faults/roads.ts";
+import { goodAnswer } from "../faults/answers.ts";
 import { edited, read } from "./input.ts";
 import { ANSWERS, OPERATORS } from "./sse.ts";
 

@@ -14,7 +14,7 @@ import {
   type TaskWords,
 } from "../../embeddings/index.ts";
 import { throwFailure } from "../../failure/failure.ts";
-import { list, number, object, parsed, present } from "../../json.ts";
+import { count, list, object, parsed, present } from "../../json.ts";
 import { faultBody } from "../server/fault.ts";
 import { owed, VECTORS } from "../vectors.ts";
 import { nameOf } from "./request.ts";
@@ -109,6 +109,6 @@ function answerIn(body: Buffer): JsonObject {
 }
 
 function counted({ usageMetadata }: JsonObject): Usage {
-  const input = number(object(usageMetadata)?.["promptTokenCount"]);
+  const input = count(object(usageMetadata)?.["promptTokenCount"]);
   return input === undefined ? {} : { input };
 }

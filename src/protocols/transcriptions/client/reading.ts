@@ -4,6 +4,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { Passage } from "../../../model/sound.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
+import { formOf } from "../../../lib/media.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { isObject, list, number, object, objects, parsed, text } from "../../json.ts";
 import { usageOf } from "../usage.ts";
@@ -21,7 +22,7 @@ export interface Transcript {
   readonly logprobs?: readonly Json[];
 }
 
-/** Captions and plain words are a text of their own; what begins as JSON and does not end so was cut off. */
+/** Captions and plain words are a text of their own; what is called JSON and is none, or begins so and was cut off, is no answer. */
 export function transcriptIn(
   body: Buffer,
   headers: HeadersIn,
@@ -32,7 +33,18 @@ export function transcriptIn(
   if (said && !(plain && text(said["text"]) === undefined))
     return { ...transcriptOf(said), json: true };
   if (!plain && /^\s*(?:\{|$)/.test(words)) wordless();
+  if (formOf(headers["content-type"]) === "document")
+    return { text: quoted(words), passages: [], usage: {}, json: false };
   return { text: words, passages: [], usage: {}, json: false };
+}
+
+/** Plain words, as some hosts write them: a text of JSON. */
+function quoted(body: string): string {
+  try {
+    return text(JSON.parse(body)) ?? wordless();
+  } catch {
+    return wordless();
+  }
 }
 
 export function transcriptOf(said: JsonObject): Transcript {
