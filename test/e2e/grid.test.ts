@@ -1,6 +1,5 @@
 // Each operation by each SDK from each wire that answers it: whole, streamed, given up, and refused by its key, by its budget and
 // under Service-ZDR. What the ledger books is what the upstream bills, and what is refused costs nothing and is asked of no provider.
-import { setTimeout as sleep } from "node:timers/promises";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { createOpenAI } from "@ai-sdk/openai";
 import {
@@ -16,6 +15,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { digest } from "../../src/lib/key.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
 import { biller, billing, FRONTENDS, PNG, priced, wished, type Biller } from "../rig/biller.ts";
 
 const KEYS = { alice: "alice-key", narrow: "narrow-key", poor: "poor-key" } as const;
@@ -251,13 +251,10 @@ async function settled(tag: string): Promise<any[]> {
   return items.filter((row: any) => row.kind === "settle" && row.labels["x-rig"] === tag);
 }
 async function rowOf(tag: string): Promise<any> {
-  for (const end = performance.now() + 5_000; ; await sleep(20)) {
-    const rows = await settled(tag);
-    if (rows.length > 0 || performance.now() > end) {
-      expect(rows).toHaveLength(1);
-      return rows[0];
-    }
-  }
+  let rows: any[] = [];
+  await until(async () => (rows = await settled(tag)).length > 0);
+  expect(rows).toHaveLength(1);
+  return rows[0];
 }
 const billed = (tag: string) => bills.bill.filter((one) => one.tag === tag);
 
@@ -295,12 +292,11 @@ describe.each(CELLS)("%s", (_, { model, ask }) => {
     const away = new AbortController();
     const { tag, asked } = asking(model, { gap: LONG_MS, signal: away.signal });
     const run = ask(asked).catch(() => {});
-    while (billed(tag).length === 0) await sleep(10);
+    await until(() => billed(tag).length > 0);
     away.abort();
     await run;
     expect(await rowOf(tag)).toMatchObject({ state: "estimated", outcome: "canceled" });
-    for (const end = performance.now() + 2_000; performance.now() < end; await sleep(20))
-      if (billed(tag)[0]!.asked.state !== "open") break;
+    await until(() => billed(tag)[0]!.asked.state !== "open");
     expect(billed(tag)[0]!.asked.state).toBe("aborted");
   });
 
