@@ -144,7 +144,9 @@ async function compared(daemon: Daemon, seconds: number, wrong: string[]): Promi
 }
 
 /** What rests, as each of them says it. */
-async function both(daemon: Daemon): Promise<{ readonly status: string; readonly explain: string }> {
+async function both(
+  daemon: Daemon,
+): Promise<{ readonly status: string; readonly explain: string }> {
   const { resting } = (await daemon.ask("status")) as unknown as { resting: Said[] };
   const { candidates } = (await daemon.ask("explain", { model: "any" })) as unknown as {
     candidates: { id: string; resting?: Said }[];

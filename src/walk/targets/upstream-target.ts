@@ -160,7 +160,9 @@ export class UpstreamTarget {
     const { started } = of;
     if (of.rests === "credential") {
       const usual = REFUSED_MS;
-      return this.account.begin(now, kind, { told, usual, started }, chance) ? "refused" : undefined;
+      return this.account.begin(now, kind, { told, usual, started }, chance)
+        ? "refused"
+        : undefined;
     }
     if (of.rests === "target") {
       this.#window.add("bad", now);
@@ -169,7 +171,9 @@ export class UpstreamTarget {
       if (this.#breaker.failed(now, { good, bad, probe: of.probe })) return this.#away(now, "open");
       if (told === undefined) return undefined;
     }
-    return this.limit.begin(now, kind, { told, started }, chance) ? this.#away(now, "told") : undefined;
+    return this.limit.begin(now, kind, { told, started }, chance)
+      ? this.#away(now, "told")
+      : undefined;
   }
 
   /** Its provider has looked at a request and found fault with that: it is there. `started`: when its call began. */

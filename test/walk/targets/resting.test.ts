@@ -66,7 +66,11 @@ it("a client is told to wait for as long as a provider has said, and not for as 
     let now = performance.now();
     // Each time that it fails anew, twice as much is supposed.
     for (let i = 0; i < 8; i++) {
-      const failure = { kind: "rate_limited", message: "No.", ...(told && { retryAfterMs: told }) } as const;
+      const failure = {
+        kind: "rate_limited",
+        message: "No.",
+        ...(told && { retryAfterMs: told }),
+      } as const;
       const of = { rests: "credential+model", probe: false, started: now } as const;
       target.failed(now, failure, of, () => 0);
       now = target.limit.until;
