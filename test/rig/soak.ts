@@ -125,9 +125,9 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
   const moments: Moment[] = [];
   const began = performance.now();
   const every = Math.max(2_000, Math.min(60_000, (of.seconds * 1_000) / 10));
-  let [looked, reloaded, due] = [began, began, 0];
+  let [looked, reloaded, due, paused] = [began, began, 0, 0];
   for (let now = began; now - began < of.seconds * 1_000; now = performance.now()) {
-    for (const all = ((now - began) / 1_000) * of.perSecond; due < all; due++)
+    for (const all = ((now - began - paused) / 1_000) * of.perSecond; due < all; due++)
       if (flying.size < AT_ONCE) send();
       else counts.skipped++;
     if (now - reloaded > of.reloadMs) {
@@ -136,7 +136,10 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
     }
     if (now - looked > every) {
       looked = performance.now();
+      // What is under way takes more than an hour's growth, and is never twice the same.
+      await Promise.all(flying);
       moments.push(await moment(at, port));
+      paused += performance.now() - looked;
       const { live, files } = moments.at(-1)!;
       say(`${Math.round((now - began) / 1_000)} s: ${(live / 1e6).toFixed(1)} MB, ${files} files`);
     }
