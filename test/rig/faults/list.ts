@@ -65,7 +65,7 @@ export interface Fault {
 }
 
 /** In gateway.yaml, in milliseconds. */
-export const LIMITS = { connect: 1_500, first_byte: 2_000, idle: 1_500, total: 4_000 } as const;
+export const LIMITS = { connect: 1_500, first_byte: 4_000, idle: 2_000, total: 6_000 } as const;
 
 const served = (row: RowKind): Outcome => ({ client: "served", row });
 const refused = (client: number, code: string, row: RowKind): Outcome => ({ client, code, row });
@@ -325,7 +325,8 @@ export const FAULTS: readonly Fault[] = [
     waits: "total",
     whole: [refused(504, "upstream_timeout", "estimated"), HEARD_WHOLE, HEARD_BROKEN],
     stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
-    answer: (of) => ({ ...good(of), chunks: "bytes", gapMs: 100 }),
+    // The shortest answer has some forty bytes.
+    answer: (of) => ({ ...good(of), chunks: "bytes", gapMs: 300 }),
   },
   {
     name: "garbage from the first byte on",
