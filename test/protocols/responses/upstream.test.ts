@@ -245,6 +245,7 @@ describe("an upstream's whole answer", () => {
 describe("the verbatim lane", () => {
   it.each([
     ["before its data", (data: string) => `event: error\ndata: ${data}\n\n`],
+    ["without a space", (data: string) => `event:error\ndata: ${data}\n\n`],
     ["behind its data", (data: string) => `data: ${data}\nevent: error\n\n`],
   ])("takes an event that is named an error %s for one, whatever it holds", (_where, named) => {
     for (const data of [JSON.stringify(delta), JSON.stringify(delta).replace("{", "{+")])

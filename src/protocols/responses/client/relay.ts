@@ -243,13 +243,15 @@ function typeOf(event: Buffer, json: number): string {
   }
   if (event[json] === 91) return DONE_TYPE;
   // Where its data cannot be read, its line is all that a client has.
-  if (event.includes(ERROR_LINE) && eventOf(event)?.event === "error") return "error";
+  if (ERROR_LINES.some((line) => event.includes(line)) && eventOf(event)?.event === "error")
+    return "error";
   const type = valueAt(event, TYPE, json);
   if (type) return event.toString("latin1", type.from + 1, type.to - 1);
   return eventOf(event)?.event || (dataIn(event)["error"] ? "error" : "unknown");
 }
 
-const ERROR_LINE = Buffer.from("event: error");
+/** A line may have a space behind its colon. */
+const ERROR_LINES = ["event: error", "event:error"].map((line) => Buffer.from(line));
 
 /** What begins alike may still have other lines behind its data. */
 function endsInData(b: Buffer, till: number): boolean {
