@@ -30,6 +30,7 @@ export class JournalFile {
   #lines = 0;
   #waiting: { readonly text: string; readonly done: PromiseWithResolvers<void> }[] = [];
   #writing: Promise<void> | undefined;
+  #closed = false;
 
   constructor(path: string) {
     this.#path = path;
@@ -51,8 +52,9 @@ export class JournalFile {
     return kept;
   }
 
-  /** Resolves when it is on the disk. What is added meanwhile goes together. */
+  /** Resolves when it is on the disk. What is added meanwhile goes together. Rejects after `close`, which nothing opens again. */
   add(lines: readonly Line[], state: () => Kept): Promise<void> {
+    if (this.#closed) return Promise.reject(new Error("The queue of alerts is closed."));
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
     const done = Promise.withResolvers<void>();
     this.#waiting.push({ text, done });
@@ -62,6 +64,7 @@ export class JournalFile {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#writing;
     await this.#file?.close();
     this.#file = undefined;

@@ -11,7 +11,7 @@ import { cellIn, OTHER, Slots, type Series } from "./slots.ts";
 const SECOND = 1_000;
 const MIB = 1 << 20;
 const BOUNDS = {
-  moment: { ms: 5 * SECOND, most: 721, bytes: 4 * MIB },
+  moment: { ms: 5 * SECOND, most: 121, bytes: MIB },
   minute: { ms: 60 * SECOND, most: 48 * 60, bytes: 16 * MIB },
   hour: { ms: 3600 * SECOND, most: 60 * 24, bytes: 16 * MIB },
 };
@@ -115,8 +115,8 @@ export class Stats {
   }
 
   /**
-   * Of the last so many milliseconds, an hour at most: every series of one kind, those that cost most first. `folded`: what
-   * several series are summed up under.
+   * Of the last so many milliseconds: every series of one kind, those that cost most first. More than ten minutes are added up
+   * by the minute. `folded`: what several series are summed up under.
    */
   recent(
     by: StatsBy,
@@ -126,7 +126,9 @@ export class Stats {
     this.#reach();
     const now = this.#now();
     const cells = new Map<Series, Cell>();
-    this.#moments.read(now - windowMs, now + 1, wanted(by), (_, series, cell) =>
+    const { ms, most } = BOUNDS.moment;
+    const slots = windowMs < ms * most ? this.#moments : this.#of.minute;
+    slots.read(now - windowMs, now + 1, wanted(by), (_, series, cell) =>
       into(cells, folded(nameIn(series)), cell),
     );
     return [...cells]

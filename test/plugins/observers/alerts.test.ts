@@ -379,6 +379,7 @@ function scene(path: string, takes: (alert: Alert, now: number) => boolean) {
     return new Response(null, { status: taken ? 204 : 503 });
   };
   let outbox = new Outbox(path);
+  onTestFinished(() => outbox.close());
   const made = () =>
     new Delivery(receiver, { outbox, fetch, log: silent, retryMs: 5_000, now: () => now });
   let delivery = made();
@@ -499,6 +500,15 @@ describe("delivery", () => {
     await at.restart();
     expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(1_510);
     expect(await at.add(nth(1_499))).toBe(false);
+  });
+
+  it("what is told or delivered after the end opens nothing again", async () => {
+    const at = scene(folder(), () => true);
+    await at.add(nth(1));
+    await at.outbox.close();
+    await expect(at.add(nth(2))).rejects.toThrow("closed");
+    await at.go();
+    expect(at.heard).toHaveLength(2);
   });
 
   it("a redirect and a failure are no delivery; a chat gets a sentence", async () => {

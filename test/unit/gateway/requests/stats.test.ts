@@ -150,7 +150,7 @@ describe("what is asked for", () => {
     let now = START;
     const stats = new Stats(() => now);
     stats.add([record({ key: "old" })]);
-    now += 10 * MINUTE;
+    now += 30 * MINUTE;
     stats.add([
       record({ key: "cheap" }),
       record({
