@@ -23,6 +23,12 @@ if (process.platform === "linux") {
   afterAll(async () => {
     const left = () => [...open()].filter(([fd, path]) => before.get(fd) !== path);
     // Threads that were told to end may take a moment.
-    await until(() => left().length === 0, () => `left open: ${left().map(([, path]) => path).join(" ")}`);
+    await until(
+      () => left().length === 0,
+      () =>
+        `left open: ${left()
+          .map(([, path]) => path)
+          .join(" ")}`,
+    );
   });
 }
