@@ -1,4 +1,4 @@
-// A file that nobody closes is closed by a collection, whenever one comes, and Node ends the process for it. So a file of tests
+// A file that a plugin or a test leaves open is closed by a collection, whenever one comes, and Node ends the process for it. So a file of tests
 // closes what it has opened under the folder of passing things.
 import { readdirSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
