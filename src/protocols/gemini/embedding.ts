@@ -12,6 +12,7 @@ import { plain } from "../look/index.ts";
 import { GEMINI_VECTORS, spelt } from "../spelling.ts";
 import * as asked from "./client/embedding.ts";
 import { prepareVectors } from "./client/prepare.ts";
+import { reviewedInBoth } from "./one-spelling.ts";
 import { placed } from "./placed.ts";
 import * as told from "./server/embedding.ts";
 import { fault, head } from "./server/fault.ts";
@@ -20,15 +21,14 @@ const ASKED = {
   ...plain("model taskType title outputDimensionality"),
   content: { role: "plain", parts: plain("text") },
 } as const;
-const reviewed = (fields: Review[number][1]): Review => [
-  ["what is to be embedded, what for, and the form of the vectors", fields],
-];
+const reviewed = (fields: Review[number][1]): Review =>
+  reviewedInBoth([["what is to be embedded, what for, and the form of the vectors", fields]]);
 
 /** Vectors of one text or of many. */
 export const geminiEmbedding = (): Protocol<"embedding"> => ({
   id: "gemini-embedding",
   work: embeddingWork,
-  reviewed: reviewed({ requests: ASKED }),
+  reviewed: reviewed({ ...plain("model"), requests: ASKED }),
   headers: { response: ANSWER_HEADERS },
   server: server(many, told.several),
   client: {

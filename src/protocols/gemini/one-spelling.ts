@@ -3,6 +3,7 @@
 // gateway would hold one and the provider keep the other.
 import { put } from "../../lib/member.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
+import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
 import { isObject } from "../json.ts";
 import { camel, malformed } from "./words.ts";
 
@@ -92,6 +93,18 @@ export const TOP_OF_VECTORS: readonly string[] = Object.keys(VECTORS);
 /** The value of one field of a body, by the first of its names. */
 export const fieldSpelt = (field: string, value: Json): Json =>
   within(value, BODY[field] ?? VECTORS[field] ?? null, LISTS.has(field), field);
+
+/** The same review of bodies as clients write them: what may leave by the first of its names may leave by the other. */
+export const reviewedInBoth = (review: Review): Review =>
+  review.map(([why, fields]) => [why, bothIn(fields)]);
+
+function bothIn(fields: Reviewed): Reviewed {
+  const both: Record<string, Inside> = {};
+  for (const [name, inside] of Object.entries(fields))
+    both[name] = both[snake(name)] =
+      typeof inside === "string" ? inside : bothIn(inside as Reviewed);
+  return both;
+}
 
 function spelt(of: JsonObject, known: Spellings, at: string): JsonObject {
   let out: Record<string, Json | undefined> | undefined;

@@ -1,6 +1,8 @@
-// What of a request may leave under Service-ZDR: read in Google's documentation, in the spelling in which we send it.
+// What of a request may leave under Service-ZDR: read in Google's documentation. Each member stands here once, by the name under
+// which we send it; a plugin is given what its client wrote, by either.
 import type { Review, Reviewed } from "../../plugin/index.ts";
 import { free, plain } from "../look/index.ts";
+import { reviewedInBoth } from "./one-spelling.ts";
 import { BESIDE } from "./words.ts";
 
 const BYTES: Reviewed = { inlineData: plain("mimeType data"), fileData: plain("mimeType fileUri") };
@@ -51,10 +53,10 @@ const BODY: Review = [
   ["how it is ranked, which keeps nothing", plain("serviceTier")],
 ];
 
-export const REVIEWED: Review = [
+export const REVIEWED: Review = reviewedInBoth([
   ...BODY,
   [
     "the same, to be counted",
     { generateContentRequest: Object.assign({}, ...BODY.map(([, fields]) => fields)) as Reviewed },
   ],
-];
+]);

@@ -20,9 +20,10 @@ beforeAll(async () => {
     { ...speakingGemini(say("Hi")), ...speaking(say("Hi")) },
     (url) => `
 frontends: [chat-completions, responses, images, gemini, models]
-middleware: [auth]
+middleware: [auth, zdr]
 store: memory
 providers:
+  demo: demo
   google: { use: google, with: { base_url: "${url}", api_key: sk-google } }
   up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-chat } }
   up-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-messages, counts: true } }
@@ -317,6 +318,74 @@ describe("lists of models", () => {
       token = encodeURIComponent(page.nextPageToken ?? "");
     } while (token !== "");
     expect(found).toEqual(all);
+  });
+});
+
+describe("either spelling of a member, to a native endpoint under Service-ZDR", () => {
+  const required = { "service-zdr": "required" };
+  const PNG =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const talk = "/v1beta/models/demo/echo:generateContent";
+  const vectors = "/v1beta/models/demo/embed";
+  const bodies: readonly (readonly [path: string, body: (camel: boolean) => object])[] = [
+    [
+      talk,
+      (camel) => ({
+        [camel ? "systemInstruction" : "system_instruction"]: { parts: [{ text: "Be brief." }] },
+        contents: [
+          {
+            parts: [
+              {
+                [camel ? "inlineData" : "inline_data"]: {
+                  [camel ? "mimeType" : "mime_type"]: "image/png",
+                  data: PNG,
+                },
+              },
+              { text: "Hi" },
+            ],
+          },
+        ],
+        [camel ? "generationConfig" : "generation_config"]: {
+          [camel ? "maxOutputTokens" : "max_output_tokens"]: 9,
+        },
+      }),
+    ],
+    [
+      `${vectors}:embedContent`,
+      (camel) => ({
+        content: { parts: [{ text: "Hi" }] },
+        [camel ? "taskType" : "task_type"]: "RETRIEVAL_QUERY",
+      }),
+    ],
+    [
+      `${vectors}:batchEmbedContents`,
+      (camel) => ({
+        requests: [
+          {
+            model: "models/demo/embed",
+            content: { parts: [{ text: "Hi" }] },
+            [camel ? "taskType" : "task_type"]: "RETRIEVAL_QUERY",
+          },
+        ],
+      }),
+    ],
+  ];
+  it.each(bodies)("%s", async (path, body) => {
+    for (const camel of [true, false]) {
+      const res = await ask(path, body(camel), required);
+      expect([camel, res.status, res.status === 200 || (await res.text())]).toEqual([
+        camel,
+        200,
+        true,
+      ]);
+    }
+  });
+  it("what was not reviewed stays, by its own name", async () => {
+    for (const name of ["brandNew", "brand_new"]) {
+      const res = await ask(talk, { ...hi, contents: [{ parts: [{ [name]: 1 }] }] }, required);
+      const told = await res.text();
+      expect([res.status, told]).toEqual([400, expect.stringContaining(`parts[0].${name}`)]);
+    }
   });
 });
 
