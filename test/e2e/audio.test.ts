@@ -474,10 +474,14 @@ describe("what breaks off", () => {
       status: 502,
       code: "bad_content_type",
     });
-    // The head of an error, or half of one, is no sound either.
-    for (const body of ['{"error":{"message":"no"}}', '{"choices": [', "no"]) {
+    // The head of an error, or half of one, is no sound either, whatever it is called.
+    for (const [type, body] of [
+      ["application/json", '{"choices": ['],
+      ["audio/mpeg", '{"error":{"message":"no"}}'],
+      ["audio/mpeg", "<html>no</html>"],
+    ] as const) {
       at.up.script({
-        "POST /local/v1/audio/speech": { headers: { "content-type": "application/json" }, body },
+        "POST /local/v1/audio/speech": { headers: { "content-type": type }, body },
       });
       expect(await raised(client().audio.speech.create(asked)), body).toMatchObject({
         status: 502,

@@ -77,9 +77,15 @@ describe("the laws of protocols", () => {
     it(name, run);
 });
 
+const NONE = Buffer.alloc(0);
+const WORDS = { json: Buffer.from(' {"a": 1, "b'), page: Buffer.from("<html>") };
+/** Some begin as words do. What is in no text tells them from these. */
 const sounds = fc
-  .uint8Array({ minLength: 1, maxLength: 20_000 })
-  .map((bytes) => Buffer.from(bytes));
+  .tuple(
+    fc.constantFrom(NONE, WORDS.json, WORDS.page),
+    fc.uint8Array({ minLength: 1, maxLength: 20_000 }),
+  )
+  .map(([begins, bytes]) => Buffer.concat([begins, Buffer.from([3]), Buffer.from(bytes)]));
 const sizes = fc.array(fc.integer({ min: 1, max: 9_000 }), { minLength: 1, maxLength: 12 });
 function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
   const pieces: Buffer[] = [];
@@ -106,6 +112,30 @@ describe("sound", () => {
         expect(verbatim.finishAt).toBeLessThan(verbatim.bytes.length);
       }),
       { numRuns: 300 },
+    );
+  });
+
+  it("is told from words by its bytes, whatever they are called and however they were cut", () => {
+    const words = [
+      '{"error":{"message":"Too much to do.","type":"overloaded_error"}}',
+      '\n { "detail": "Grüße" }',
+      '{"error":{"mess',
+      "<!DOCTYPE html><h1>Bad gateway</h1>",
+      `{"error":"${"x".repeat(70_000)}"}`,
+    ];
+    fc.assert(
+      fc.property(fc.constantFrom(...words), sizes, fc.boolean(), (said, at, wanted) => {
+        const body = { ...LEAST, ...(wanted && { stream_format: "sse" }) } as Body;
+        const chunks = cut(Buffer.from(said), at);
+        for (const run of [
+          () => relay(wire.client!, chunks, answering({ stream: true, body }), undefined, SOUND),
+          () => decode(wire.client!, chunks, asking({ stream: true }), SOUND),
+        ])
+          expect(faultOf(caught(run)), said.slice(0, 100)).toMatchObject({
+            kind: /overloaded/.test(said) ? "overloaded" : "upstream",
+          });
+      }),
+      { numRuns: 200 },
     );
   });
 

@@ -242,6 +242,11 @@ export const FAULTS: readonly Fault[] = [
   },
   { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => html() },
   {
+    name: "a page of HTML with status 200, called an answer",
+    ...both(UNREADABLE),
+    answer: (of) => ({ ...html(), headers: { "content-type": of.type } }),
+  },
+  {
     name: "Content-Length larger than the body",
     whole: [LOST, HEARD_BROKEN],
     stream: [served("exact"), BROKEN],
@@ -442,7 +447,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: "an error in place of an answer, with status 200",
-    ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated"), HEARD),
+    ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated")),
     answer: (of) => {
       const error = JSON.stringify(spokenError(of.into, 500));
       return { ...good(of), body: of.stream ? `event: error\ndata: ${error}\n\n` : error };

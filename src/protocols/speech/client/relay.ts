@@ -9,6 +9,7 @@ import { eventOf, frames, gather } from "../../sse/index.ts";
 import { stream as encoding } from "../server/stream.ts";
 import { mimeOf, wantsEvents } from "../words.ts";
 import { heard, isEvents, silent, truncated } from "./reading.ts";
+import { sounding } from "./sounding.ts";
 import { stream } from "./stream.ts";
 
 export function relay(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {
@@ -25,15 +26,18 @@ function asItComes(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Rela
     });
   sink.type(type ?? mimeOf(to.body));
   let last: Buffer | undefined;
+  const sound = sounding((bytes) => {
+    sink.content(0);
+    if (last) sink.bytes(last);
+    last = bytes;
+  });
   return {
     between: false,
     push(chunk) {
-      if (chunk.length === 0) return;
-      sink.content(0);
-      if (last) sink.bytes(last);
-      last = chunk;
+      if (chunk.length > 0) sound.push(chunk);
     },
     end() {
+      sound.end();
       if (!last) return silent();
       sink.finish("stop");
       return sink.bytes(last);

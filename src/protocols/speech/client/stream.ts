@@ -6,6 +6,7 @@ import type { HeadersIn } from "../../../model/values.ts";
 import type { CallContext, Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
 import { heard, isEvents, silent, truncated } from "./reading.ts";
+import { sounding } from "./sounding.ts";
 
 type Emit = (event: ModelEvent) => void;
 
@@ -60,13 +61,15 @@ function asItComes(emit: Emit, headers: HeadersIn): Decoder {
     held = at < bytes.length ? [bytes.subarray(at)] : [];
     size = Math.max(0, bytes.length - at);
   };
+  const sound = sounding((bytes) => {
+    held.push(bytes);
+    size += bytes.length;
+    if (size >= PIECE) give(false);
+  });
   return {
-    push(chunk) {
-      held.push(chunk);
-      size += chunk.length;
-      if (size >= PIECE) give(false);
-    },
+    push: (chunk) => sound.push(chunk),
     end() {
+      sound.end();
       give(true);
       if (index === 0) silent();
       emit({ type: "finish", reason: "stop" });
