@@ -9,6 +9,7 @@ import { prepare } from "./hooks.ts";
 import type { HostCandidate } from "./mounted.ts";
 import type { Latency } from "./targets/latency.ts";
 import { traceHeaders } from "./trace.ts";
+import { minding } from "./upstream/own-fetch.ts";
 
 export interface Loss {
   field: string;
@@ -52,6 +53,7 @@ export class HostCall implements Call {
   #over: Error | undefined;
   #aborter: AbortController | undefined;
   #signal: AbortSignal | undefined;
+  #fetch: ProviderAccess["fetch"] | undefined;
 
   constructor(x: HostExchange, candidate: HostCandidate, n: number, turn?: Try) {
     this.id = candidate.id;
@@ -104,10 +106,13 @@ export class HostCall implements Call {
   }
   get fetch(): ProviderAccess["fetch"] {
     const { gen, frontend } = this.exchange["~"];
-    return gen.fetchFor(this.candidate, this.signal, {
-      prepare: (out) => prepare(frontend.chain, out, this),
-      trace: () => traceHeaders(this),
-    });
+    return (this.#fetch ??= minding(
+      this,
+      gen.fetchFor(this.candidate, this.signal, {
+        prepare: (out) => prepare(frontend.chain, out, this),
+        trace: () => traceHeaders(this),
+      }),
+    ));
   }
 
   /** It is given up: whatever still goes on for it ends. */
