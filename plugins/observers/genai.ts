@@ -78,6 +78,7 @@ export const GEN_AI_ATTRIBUTES = {
 
 /** What is done, by the kind of model. The conventions have no word for pictures; other gateways say it so. */
 const OPERATIONS: Readonly<Record<string, string>> = {
+  completion: "text_completion",
   embedding: "embeddings",
   image: "image_generation",
 };

@@ -9,6 +9,7 @@ import type { Status } from "../gateway/types.ts";
 import { plural } from "../lib/text.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { EffectivePolicy, Price } from "../model/facts.ts";
+import { OWN_WORKS } from "../model/own-works.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
 import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
@@ -24,7 +25,7 @@ const parts: Readonly<Record<string, Part>> = {
     summary: COMMANDS["models.list"].summary,
     about: `Lists the models that exist, with their prices. ${WHERE}`,
     options: {
-      kind: { value: "kind", about: "chat, image, or what a package adds" },
+      kind: { value: "kind", about: `${[...OWN_WORKS.keys()].join(", ")}, or what a package adds` },
       provider: { value: "name", about: "of one provider" },
       zdr: { value: "level", about: "what keeps nothing: required or strict" },
       ...PLACE,

@@ -1,7 +1,12 @@
 import type { JsonObject } from "./values.ts";
 import type { Work } from "./work.ts";
 
-/** Documents that vendors bill as one search, each with its query of so many tokens at most: a longer one counts as several. */
+/**
+ * Documents that vendors bill as one search, each with its query of so many tokens at most: a longer one counts as several. So
+ * Microsoft's page on the models that it sells for Cohere has it for rerank-v3.5 (read in November 2026 at
+ * learn.microsoft.com/azure/ai-foundry, "Pricing for Cohere rerank models"); for those before it, 4,096 tokens. Cohere's own report of
+ * search units wins.
+ */
 const A_SEARCH = 100;
 const A_DOCUMENT = 500;
 /** Ordinary text has more, so that the count is not too low. */
