@@ -4,7 +4,8 @@ import type { Client } from "./client.ts";
 import { codex } from "./codex.ts";
 import { four } from "./four.ts";
 import { GEMINI_CLI } from "./google/cli.ts";
-import { GOOGLE } from "./google/plays.ts";
+import { GOOGLE, SILENCE } from "./google/plays.ts";
+import { PYTHON_GRID } from "./grid/python.ts";
 import { installed } from "./install.ts";
 import { PYTHON } from "./python/plays.ts";
 import { stage } from "./stage.ts";
@@ -56,7 +57,9 @@ export const PLAYS: readonly Play[] = [
   })),
   RUNNER,
   ...GOOGLE,
+  SILENCE,
   GEMINI_CLI,
   ...VENDORS,
   ...PYTHON,
+  PYTHON_GRID,
 ];

@@ -102,8 +102,11 @@ function saying({ words, results, tools, pictures }: Heard): Speech {
   return think("Hm, hm.", SIGNATURE).say(HELLO);
 }
 
+/** What a client is told that asks which model to take. */
+const CHOICE = say(JSON.stringify({ reasoning: "It is short.", model_choice: "flash" }));
+
 /** How long a model says nothing that is asked to be silent. */
-const SILENCE_MS = 20_000;
+export const SILENCE_MS = 20_000;
 
 /** Whatever is refused is refused as a provider would, and shows in the client. */
 const judged =
@@ -113,7 +116,8 @@ const judged =
   (asked) => {
     const why = refusal(asked);
     if (why === undefined) {
-      const said = then(saying(heard(asked)).usage(USAGE), asked);
+      const answer = /"model_choice"/.test(String(asked.body)) ? CHOICE : saying(heard(asked));
+      const said = then(answer.usage(USAGE), asked);
       return heard(asked).words.includes("be silent")
         ? Promise.resolve(said).then((answer) => ({ ...answer, waitMs: SILENCE_MS }))
         : said;
@@ -246,6 +250,10 @@ providers:
   mcoh: { use: cohere, with: { base_url: "${url}/cohere/compatibility/v1", api_key: k }, models: { rerank-v3.5: { kind: rerank } } }
   mvoy: { use: voyage, with: { base_url: "${url}/voyage/v1", api_key: k } }
   mvllm: { use: vllm, with: { base_url: "${url}/vllm/v1" }, models: { bge-reranker: { kind: rerank, price: { input: "0.02" } } } }
+# Names that Gemini CLI asks for by itself.
+models:
+  gemini-3.5-flash-lite: [mresp/gpt-5.5]
+  gemini-3.8-flash: [mmsg/claude-sonnet-4-6]
 `;
 
 interface Row {

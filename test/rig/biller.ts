@@ -13,6 +13,7 @@ import {
 } from "tollgate/testing";
 import { inputTokens, type Usage } from "tollgate/plugin";
 import { inGemini } from "../protocols/gemini/speech.ts";
+import { AFTERWARDS, sold } from "./vendors.ts";
 
 /** Nano-dollars a token, as gateway.yaml has them below. */
 const RATES = { input: 3_000n, cache_read: 300n, output: 15_000n } as const;
@@ -48,6 +49,7 @@ export const priced = (usage: Usage): bigint =>
   BigInt(usage.cache_read ?? 0) * RATES.cache_read +
   BigInt(usage.output ?? 0) * RATES.output +
   BigInt(usage.images ?? 0) * PICTURE +
+  BigInt(usage.image_out ?? 0) * 30_000n +
   BigInt(usage.characters ?? 0) * 15_000n +
   BigInt(usage.seconds ?? 0) * 100_000n +
   BigInt(usage.searches ?? 0) * 2_000_000n;
@@ -87,9 +89,6 @@ export interface Biller extends AsyncDisposable {
 
 const bytesOf = (piece: Piece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-
-export const PNG =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 export const isGemini = (asked: UpstreamRequest) => asked.path.includes(":");
 
@@ -134,9 +133,10 @@ export async function biller(): Promise<Biller> {
         ...json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503),
         ...(how === "reset" && { cut: { after: "nothing", how: "reset" } }),
       };
-    if (/\/images\/(generations|edits)$/.test(asked.path)) {
-      bill.push({ tag, of, asked, usage: () => ({ images: 1 }) });
-      return { ...json({ created: 1, data: [{ b64_json: PNG }] }), waitMs: Number(gap) };
+    const special = sold(asked, 20 + Number(gap));
+    if (special) {
+      bill.push({ tag, of, asked, usage: () => special.usage });
+      return { ...special.answer, waitMs: Number(gap) };
     }
     if (asked.path.endsWith("/embeddings")) {
       const input = 20 + Number(gap);
@@ -219,6 +219,10 @@ export async function biller(): Promise<Biller> {
     const waitMs = Math.ceil(reasoning / 20) + (stream ? 0 : Number(gap));
     return { ...made, gapMs: Number(gap), waitMs };
   };
-  const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
+  const up = await upstream({
+    "POST /*": answer,
+    ...AFTERWARDS,
+    "GET /*": json({ object: "list", data: [] }),
+  });
   return { up, bill, [Symbol.asyncDispose]: () => up.close() };
 }

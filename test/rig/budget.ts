@@ -8,7 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { json, say, upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { PNG, spoken } from "./biller.ts";
+import { spoken } from "./biller.ts";
+import { PNG } from "./vendors.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
 /**

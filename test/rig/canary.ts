@@ -19,7 +19,8 @@ import {
   type ScriptedAnswer,
 } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { FRONTENDS, isGemini, PNG, spoken } from "./biller.ts";
+import { FRONTENDS, isGemini, spoken } from "./biller.ts";
+import { PNG } from "./vendors.ts";
 import { readConsole } from "./canary-console.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import {

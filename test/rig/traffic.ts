@@ -1,6 +1,7 @@
 // Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
 import type { Chance } from "./rig.ts";
-import { DRAINED, PNG, SOUND_END, wished } from "./biller.ts";
+import { DRAINED, SOUND_END, wished } from "./biller.ts";
+import { PNG } from "./vendors.ts";
 
 export interface Request {
   readonly tag: string;

@@ -8,7 +8,8 @@ import {
   type ScriptedAnswer,
   type TestUpstream,
 } from "tollgate/testing";
-import { isGemini, PNG, spoken } from "./biller.ts";
+import { isGemini, spoken } from "./biller.ts";
+import { PNG } from "./vendors.ts";
 
 export interface Twins extends AsyncDisposable {
   readonly keeps: TestUpstream;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Check } from "tollgate/testing";
 import type { Play } from "../clients.ts";
+import { countsOf } from "../counts.ts";
 import { CHECK, four, HELLO, TALKS, type Four } from "../four.ts";
 import { installed, type Package } from "../install.ts";
 import { PICTURE } from "../scripts.ts";
@@ -29,7 +30,10 @@ interface Ended {
 interface Asking {
   readonly at: Pick<Four, "url" | "key">;
   readonly check: string;
+  /** "auto": it chooses by itself, and asks another model first. */
   readonly model: string;
+  /** It says as JSON what it heard and counted. */
+  readonly json?: boolean;
   /** Written beside it, before it starts. */
   readonly files?: Readonly<Record<string, string | Buffer>>;
   readonly words: (folder: string) => string;
@@ -37,14 +41,16 @@ interface Asking {
 
 async function asked(
   script: string,
-  { at, check, model, files = {}, words }: Asking,
+  { at, check, model, files = {}, words, json = false }: Asking,
 ): Promise<Ended> {
   const cwd = await mkdtemp(join(tmpdir(), "tollgate-gemini-cli-"));
   try {
     await mkdir(join(cwd, ".gemini"));
     await writeFile(join(cwd, ".gemini/settings.json"), JSON.stringify(SETTINGS));
     for (const [name, text] of Object.entries(files)) await writeFile(join(cwd, name), text);
-    const args = [script, "-p", words(cwd), "-m", model, "--approval-mode", "yolo"];
+    const args = [script, "-p", words(cwd), "--approval-mode", "yolo"];
+    if (model !== "auto") args.push("-m", model);
+    if (json) args.push("--output-format", "json");
     const env = {
       HOME: cwd,
       GOOGLE_GEMINI_BASE_URL: at.url,
@@ -69,9 +75,25 @@ export const GEMINI_CLI: Play = {
     const checks = Object.entries(TALKS).flatMap(([provider, model]) =>
       checksOn({ at, script, provider, model }),
     );
-    return { checks, [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() };
+    const all = [...checks, chosen(at, script)];
+    return { checks: all, [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() };
   },
 };
+
+/** Without a model's name it asks a small one which to take, by a schema; the names that it knows lead to models of two wires. */
+function chosen(at: Four, script: string): Check {
+  const name = "gemini-cli: a model chosen by a schema";
+  return {
+    name,
+    async run() {
+      const words = () => "Hello, wörld 🌍";
+      const ended = await asked(script, { at, check: name, model: "auto", words });
+      assert.deepEqual([ended.out, ended.code], [HELLO, 0], ended.err);
+      // What did not fit the schema would have been asked for again.
+      assert.equal((await at.billed(name)).length, 2, "one call to choose, one to answer");
+    },
+  };
+}
 
 function checksOn(of: { at: Four; script: string; provider: string; model: string }): Check[] {
   const { at, script, provider, model } = of;
@@ -112,6 +134,22 @@ function checksOn(of: { at: Four; script: string; provider: string; model: strin
     check("a picture", (folder) => `What is this? @${join(folder, "dot.png")}`, says("A dot.", 1), {
       files: { "dot.png": PICTURE },
     }),
+    check(
+      "thoughts",
+      () => "Hello",
+      async ({ out, code, err }, name) => {
+        assert.equal(code, 0, err);
+        const { response, stats } = JSON.parse(out);
+        assert.equal(response, HELLO);
+        const models: any[] = Object.values(stats.models);
+        const counted = models.reduce((sum, { tokens }) => sum + tokens.thoughts, 0);
+        const due = (await at.billed(name))
+          .map(countsOf)
+          .reduce((sum, one) => sum + one.reasoning, 0);
+        assert.deepEqual([counted, counted > 0 || provider === "mmsg"], [due, true]);
+      },
+      { json: true },
+    ),
     check("20 s of silence", () => "First be silent.", says(HELLO, 1)),
     check(
       "a stream that breaks off",

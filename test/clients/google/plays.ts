@@ -5,9 +5,14 @@ import type { Check } from "tollgate/testing";
 import type { Play } from "../clients.ts";
 import { vectorOf } from "../../e2e/embeddings/vendors.ts";
 import { countsOf } from "../counts.ts";
-import { EMBEDS, four, HELLO, TALKS, type Four } from "../four.ts";
+import { EMBEDS, four, HELLO, SILENCE_MS, TALKS, type Four } from "../four.ts";
+import { GENAI_IN_PYTHON, pythonChecks } from "../python/cast.ts";
 import { PICTURE } from "../scripts.ts";
 import { ready, SDKS, type Asking, type GoogleClient, type Heard, type Loaded } from "./sdks.ts";
+
+/** To Google the bytes of its own wire are its own: what an older client makes of them is not ours to judge. */
+const modelsFor = ({ older }: GoogleClient) =>
+  Object.entries(TALKS).filter(([id]) => older !== true || id !== "mgem");
 
 const REPORT = 'They say: Rain in Oslo. Rain in R"ome.';
 
@@ -24,10 +29,42 @@ export const GOOGLE: readonly Play[] = SDKS.map((client) => ({
   },
 }));
 
+/** All of them, and Python's, wait side by side before models that say nothing for 20 seconds. */
+export const SILENCE: Play = {
+  names: ["silence", "google", "python"],
+  title: "20 s of silence, to all of Google's clients at once",
+  async cast() {
+    const at = await four();
+    const clients = await Promise.all(SDKS.map(async (one) => [one, await ready(one)] as const));
+    const inPython = await pythonChecks(GENAI_IN_PYTHON, at);
+    const run = async () => {
+      const began = performance.now();
+      const waits = clients.flatMap(([client, loaded]) =>
+        modelsFor(client).map(async ([provider, model]) => {
+          const of = { at, model, check: `${client.name}: silence on ${provider}` };
+          await told(at, of, await loaded.stream(of, "First be silent."), HELLO);
+          assert.ok(performance.now() - began > SILENCE_MS, `${of.check}: nobody was silent`);
+        }),
+      );
+      const { run: theirs } = inPython.checks.find(({ name }) => name.includes(" silence"))!;
+      const ended = await Promise.allSettled([...waits, theirs()]);
+      const failed = ended.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+      assert.deepEqual(failed.map(String), []);
+    };
+    return {
+      checks: [
+        { name: `silence: ${clients.length + 1} clients, ${Object.keys(TALKS).length} wires`, run },
+      ],
+      async [Symbol.asyncDispose]() {
+        await inPython[Symbol.asyncDispose]();
+        await at[Symbol.asyncDispose]();
+      },
+    };
+  },
+};
+
 function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
-  // To Google its bytes are its own: what they are worth there is not ours to judge.
-  const models = Object.entries(TALKS).filter(([id]) => client.older !== true || id !== "mgem");
-  const rounds = models.flatMap(([provider, model]) => {
+  const rounds = modelsFor(client).flatMap(([provider, model]) => {
     const check = (what: string, run: (of: Asking) => Promise<unknown>): Check => {
       const name = `${client.name}: ${what} on ${provider}`;
       return { name, run: async () => void (await run({ at, model, check: name })) };
@@ -42,6 +79,16 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
       check("schema", async (of) =>
         assert.deepEqual(await loaded.schema(of, "Which city?"), { city: "Oslo" }),
       ),
+      ...(loaded.thoughts
+        ? [
+            check("thoughts", async (of) =>
+              assert.deepEqual(await loaded.thoughts!(of, "Hello"), {
+                thought: "Hm, hm.",
+                text: HELLO,
+              }),
+            ),
+          ]
+        : []),
       ...(client.older && client.name === "langchain"
         ? []
         : [
@@ -49,9 +96,6 @@ function checksOf(client: GoogleClient, loaded: Loaded, at: Four): Check[] {
               told(at, of, await loaded.say(of, "What is this?", { picture: PICTURE }), "A dot."),
             ),
           ]),
-      check("20 s of silence", async (of) =>
-        told(at, of, await loaded.stream(of, "First be silent."), HELLO),
-      ),
       check("a stream that breaks off", (of) =>
         aside(() =>
           assert.rejects(loaded.stream(of, "Please break off."), "It was taken for an answer."),

@@ -38,6 +38,8 @@ export interface Loaded {
   say(of: Asking, words: string, more?: { picture?: Buffer }): Promise<Heard>;
   stream(of: Asking, words: string): Promise<Heard>;
   schema(of: Asking, words: string): Promise<unknown>;
+  /** What it was told beside the answer, where it knows thoughts. */
+  thoughts?(of: Asking, words: string): Promise<{ thought: string; text: string }>;
   /** Of several texts, and of the first of them alone. */
   vectors(of: Asking, texts: readonly string[]): Promise<Vectors>;
   /** Until no tool is called, three turns at most. */
@@ -110,6 +112,13 @@ const genai: GoogleClient = {
       async schema(of, words) {
         const config = { responseMimeType: "application/json", responseJsonSchema: SCHEMA };
         return JSON.parse((await models(of).generateContent(asked(of, words, config))).text);
+      },
+      async thoughts(of, words) {
+        const config = { thinkingConfig: { includeThoughts: true, thinkingLevel: "HIGH" } };
+        const answer = await models(of).generateContent(asked(of, words, config));
+        const told = answer.candidates[0].content.parts;
+        const thought = told.map((part: Any) => (part.thought ? (part.text ?? "") : "")).join("");
+        return { thought, text: answer.text };
       },
       async vectors(of, texts) {
         const values = async (contents: Any) => {
@@ -257,6 +266,16 @@ const aiSdk: GoogleClient = {
             output: Output.object({ schema: jsonSchema(SCHEMA) }),
           })
         ).output,
+      async thoughts(of, words) {
+        const thinkingConfig = { includeThoughts: true, thinkingLevel: "high" };
+        const told = await generateText({
+          model: model(of),
+          prompt: words,
+          maxRetries: 0,
+          providerOptions: { google: { thinkingConfig } },
+        });
+        return { thought: told.reasoningText ?? "", text: told.text };
+      },
       async vectors(of, texts) {
         const asked = { model: google(of).embeddingModel(of.model), maxRetries: 0 };
         const { embeddings } = await embedMany({ ...asked, values: [...texts] });

@@ -20,10 +20,12 @@ export interface Library {
   readonly older?: boolean;
 }
 
+export const GENAI_IN_PYTHON: Library = { name: "google-genai", script: "google_genai_sdk.py" };
+
 export const LIBRARIES: readonly Library[] = [
   { name: "openai", script: "openai_sdk.py" },
   { name: "anthropic", script: "anthropic_sdk.py" },
-  { name: "google-genai", script: "google_genai_sdk.py" },
+  GENAI_IN_PYTHON,
   { name: "anthropic", script: "anthropic_sdk.py", older: true },
   { name: "langchain-openai", script: "langchain_openai_client.py" },
   { name: "llama-index-llms-openai-like", script: "llama_index_client.py" },
@@ -60,6 +62,7 @@ export async function pythonChecks(
       ...ALONE,
       GATEWAY_URL: at.url,
       GATEWAY_KEY: at.key,
+      SPENT_KEY: await at.spent(),
       TALKS: JSON.stringify(TALKS),
       DRAWS: JSON.stringify(DRAWS),
       EMBEDS: JSON.stringify(EMBEDS),

@@ -1,13 +1,31 @@
 """Google's own SDK: it validates every chunk against its models, reads signatures as bytes, and writes them in another
 alphabet when it sends them back."""
 
-from typing import Any
-
+import asyncio
 import base64
+from typing import Any
 
 from google import genai
 from google.genai import errors, types
-from kit import DOT, EMBEDS, HELLO, KEY, REPORT, SCHEMA, THOUGHT, URL, WEATHER, Case, check, rain, same, serve, vector
+from kit import (
+    DOT,
+    EMBEDS,
+    HELLO,
+    KEY,
+    REPORT,
+    SCHEMA,
+    SPENT_KEY,
+    TALKS,
+    THOUGHT,
+    URL,
+    WEATHER,
+    Case,
+    check,
+    rain,
+    same,
+    serve,
+    vector,
+)
 from pydantic import BaseModel
 
 
@@ -19,9 +37,9 @@ class Place(BaseModel):
 open_clients: list[genai.Client] = []
 
 
-def client(of: Case) -> genai.Client:
+def client(of: Case, key: str = KEY) -> genai.Client:
     made = genai.Client(
-        api_key=KEY, http_options=types.HttpOptions(base_url=URL, headers=of.headers)
+        api_key=key, http_options=types.HttpOptions(base_url=URL, headers=of.headers)
     )
     open_clients.append(made)
     return made
@@ -150,6 +168,42 @@ def picture(of: Case) -> None:
     answer = client(of).models.generate_content(model=of.model, contents=["What is this?", dot])
     same(answer.text, "A dot.")
     count(of, answer.usage_metadata)
+
+
+@check({"all": ""})
+async def silence(of: Case) -> None:
+    """Models that say nothing for long, all of them at once."""
+
+    async def waited(model: str) -> str:
+        stream = await client(of).aio.models.generate_content_stream(
+            model=model, contents="First be silent."
+        )
+        return "".join([chunk.text or "" async for chunk in stream])
+
+    same(set(await asyncio.gather(*map(waited, TALKS.values()))), {HELLO})
+
+
+@check()
+def stream_that_breaks_off(of: Case) -> None:
+    said = ""
+    try:
+        for chunk in client(of).models.generate_content_stream(
+            model=of.model, contents="Please break off."
+        ):
+            said += chunk.text or ""
+    except Exception:
+        return
+    raise AssertionError(f"It was taken for an answer: {said}")
+
+
+@check()
+def spent_budget(of: Case) -> None:
+    try:
+        client(of, SPENT_KEY).models.generate_content(model=of.model, contents="Hello")
+    except errors.ClientError as error:
+        assert "budget" in str(error).lower(), error
+        return same((error.code, error.status), (429, "RESOURCE_EXHAUSTED"))
+    raise AssertionError("It was answered.")
 
 
 @check(EMBEDS)

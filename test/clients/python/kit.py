@@ -16,6 +16,8 @@ from typing import Any, Callable
 
 URL = os.environ["GATEWAY_URL"]
 KEY = os.environ["GATEWAY_KEY"]
+# Its budget is nothing.
+SPENT_KEY = os.environ["SPENT_KEY"]
 TALKS: dict[str, str] = json.loads(os.environ["TALKS"])
 DRAWS: dict[str, str] = json.loads(os.environ["DRAWS"])
 EMBEDS: dict[str, str] = json.loads(os.environ["EMBEDS"])
