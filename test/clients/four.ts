@@ -102,8 +102,8 @@ function saying({ words, results, tools, pictures }: Heard): Speech {
   return think("Hm, hm.", SIGNATURE).say(HELLO);
 }
 
-/** What a client is told that asks which model to take. */
-const CHOICE = say(JSON.stringify({ reasoning: "It is short.", model_choice: "flash" }));
+/** What a client is told that asks how hard a request is, to choose a model by that. */
+const CHOICE = say(JSON.stringify({ complexity_reasoning: "It is short.", complexity_score: 3 }));
 
 /** How long a model says nothing that is asked to be silent. */
 export const SILENCE_MS = 20_000;
@@ -116,7 +116,7 @@ const judged =
   (asked) => {
     const why = refusal(asked);
     if (why === undefined) {
-      const answer = /"model_choice"/.test(String(asked.body)) ? CHOICE : saying(heard(asked));
+      const answer = /"complexity_score"/.test(String(asked.body)) ? CHOICE : saying(heard(asked));
       const said = then(answer.usage(USAGE), asked);
       return heard(asked).words.includes("be silent")
         ? Promise.resolve(said).then((answer) => ({ ...answer, waitMs: SILENCE_MS }))
