@@ -25,7 +25,7 @@ export interface DaemonOptions {
   /** More under `listen:`, in YAML's flow style. */
   listen?: string;
   env?: Record<string, string>;
-  files?: Record<string, string>;
+  files?: Record<string, string | Uint8Array>;
   /** Keep an earlier one's folder. */
   dir?: string;
   args?: readonly string[];

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { biller, billing, FRONTENDS } from "./biller.ts";
+import { twoDays } from "./soak-history.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 
@@ -105,7 +106,10 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
       ATTACK_GAUGE: String(port),
       NODE_OPTIONS: `--import=${join(import.meta.dirname, "attack/gauge.mjs")}`,
     },
-    ...(of.mutant && { files: { "keeper.ts": KEEPER(of.mutant) } }),
+    files: {
+      ".tollgate/stats": twoDays(chanced, ["messages", "responses", ...TARGETS], Date.now()),
+      ...(of.mutant && { "keeper.ts": KEEPER(of.mutant) }),
+    },
   });
   const flying = new Set<Promise<Heard | void>>();
   const counts = { asked: 0, whole: 0, left: 0, skipped: 0, reloads: 0 };
