@@ -4,11 +4,9 @@ import { nearest } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import { type CliCommand, EXIT, type CliInput } from "./command.ts";
 import { builtins } from "./loading.ts";
-import { kindOf, LIKES, packageOf, SORTS, type Sort } from "./new/names.ts";
+import { bringsOf, kindOf, LIKES, misnamed, packageOf, SORTS, type Sort } from "./new/names.ts";
 import { filesOf, sourcesOf, type NewPackage } from "./new/package.ts";
 import { say, sayJson } from "./terminal.ts";
-
-const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 export const command: CliCommand = {
   usage: `new <kind> <name> [options]`,
@@ -46,15 +44,15 @@ export const command: CliCommand = {
 function meant(given: CliInput): NewPackage {
   const [said = "", name = ""] = given.words;
   const sort = SORTS.find((one) => one === said) ?? unknown(said);
-  if (!NAME.test(name))
-    fail("invalid", `"${name}" is no name: lower-case letters, digits and single dashes.`, {
-      code: "usage",
-    });
-  const kind = kindOf(sort);
-  if (kind !== "protocol" && Object.hasOwn(builtins[kind], name))
-    fail("conflict", `Tollgate has a ${kind} "${name}" of its own, which \`use: ${name}\` means.`, {
-      code: "usage",
-    });
+  const why = misnamed(name);
+  if (why !== undefined) fail("invalid", `"${name}" is no name: ${why}.`, { code: "usage" });
+  for (const kind of bringsOf(sort))
+    if (Object.hasOwn(builtins[kind], name))
+      fail(
+        "conflict",
+        `Tollgate has a ${kind} "${name}" of its own, which \`use: ${name}\` means.`,
+        { code: "usage" },
+      );
   const likes = LIKES[sort];
   const like = given.text("like") ?? likes?.[0];
   if (like !== undefined && !likes?.includes(like))

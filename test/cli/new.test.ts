@@ -1,7 +1,9 @@
 // `tollgate new`: what it writes, where, under which names, and that it writes over nothing.
 import { readdirSync, readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
+import { parseDocument } from "yaml";
 import { LIKES, SORTS } from "../../src/cli/new/names.ts";
 import { folder } from "../kit/command-line.ts";
 
@@ -41,6 +43,38 @@ it.each(SORTS.flatMap((sort) => (LIKES[sort] ?? [""]).map((like) => [sort, like]
   },
 );
 
+// Names that are words of JavaScript, of YAML, of what the tests around a plugin use themselves, with dashes and with digits.
+const ODD =
+  "webhook-x a-1-b x2 class default in constructor prototype to-string door front back demo-2 yes no on off y " +
+  "import-meta plugin test api env key acme-door " +
+  "n".repeat(64);
+
+it.each(SORTS.flatMap((sort) => (LIKES[sort] ?? [""]).map((like) => [sort, like] as const)))(
+  "%s %s: whatever it is called, each file can be read, and no name is given twice",
+  async (sort, like) => {
+    vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    await using here = await folder();
+    for (const name of ODD.split(" ")) {
+      const more = like ? ["--like", like] : [];
+      const { code, out, err } = await here.said(["new", sort, name, ...more, "--json"]);
+      expect([name, code, err]).toEqual([name, 0, ""]);
+      const { folder: made, files } = JSON.parse(out) as { folder: string; files: string[] };
+      for (const file of files) {
+        const text = readFileSync(join(made, file), "utf8");
+        if (file.endsWith(".ts")) {
+          expect(() => stripTypeScriptTypes(text), `${name}: ${file}`).not.toThrow();
+          for (const [, keys] of text.matchAll(/plugins: \{(.+)\}/g)) {
+            const all = keys!.split(",").map((key) => key.replace(/:.*/, "").trim());
+            expect(new Set(all).size, `${name}: ${keys}`).toBe(all.length);
+          }
+        } else if (/\.ya?ml$/.test(file))
+          expect(parseDocument(text).errors, `${name}: ${file}`).toEqual([]);
+        else if (file.endsWith(".json")) JSON.parse(text);
+      }
+    }
+  },
+);
+
 it("writes over nothing", async () => {
   await using here = await folder();
   expect((await here.said(["new", "provider", "x", "--dir", "a"])).code).toBe(0);
@@ -70,7 +104,13 @@ it("--bare writes its sources and nothing else, which check then takes", async (
 it.each([
   [["new", "providr", "x"], 'There is no kind "providr". Did you mean "provider"?'],
   [["new", "provider", "Acme Inc"], '"Acme Inc" is no name'],
+  [["new", "provider", "true"], '"true" is no name: that is a word of YAML'],
+  [["new", "observer", "null"], '"null" is no name: that is a word of YAML'],
+  [["new", "store", "n".repeat(65)], "at most 64"],
   [["new", "provider", "openai"], 'Tollgate has a provider "openai" of its own'],
+  [["new", "protocol", "demo"], 'Tollgate has a provider "demo" of its own'],
+  [["new", "protocol", "gemini"], 'Tollgate has a frontend "gemini" of its own'],
+  [["new", "protocol", "chat-completions"], 'Tollgate has a frontend "chat-completions" of its'],
   [["new", "provider", "x", "--like", "grpc"], "begun like openai, anthropic, native"],
   [["new", "store", "x", "--like", "guard"], "one way to begin a store"],
 ])("%j is refused in words", async (words, said) => {

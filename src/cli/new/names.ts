@@ -22,14 +22,38 @@ export const LIKES: { readonly [sort in Sort]?: readonly string[] } = {
 /** What a package of that sort brings, by the word of its name. */
 export const kindOf = (sort: Sort): PluginKind | "protocol" => (sort === "row" ? "provider" : sort);
 
+/** The plugins in it. */
+export const bringsOf = (sort: Sort): readonly PluginKind[] => {
+  const kind = kindOf(sort);
+  return kind === "protocol" ? ["provider", "frontend"] : [kind];
+};
+
 export const packageOf = (sort: Sort, name: string): string => `tollgate-${kindOf(sort)}-${name}`;
 
 /** The folder under `templates`. */
 export const templateOf = (sort: Sort, like: string | undefined): string =>
   like === undefined ? sort : `${sort}-${like}`;
 
+/** What YAML takes for something else than text, so that `use:` could not say it. */
+const YAML_WORDS = ["true", "false", "null"];
+const MOST = 64;
+
+/** Why a plugin cannot be called that; `undefined`: it can. */
+export function misnamed(name: string): string | undefined {
+  if (!NAME.test(name)) return "lower-case letters, digits and single dashes";
+  if (name.length > MOST) return `at most ${MOST} letters`;
+  return YAML_WORDS.includes(name) ? "that is a word of YAML, which means no name" : undefined;
+}
+
+const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
+/** A name that stands alone as a key: in code one with a dash wants quotes. */
+const keyed = (code: string, name: string): string =>
+  name.includes("-") ? code.replace(/(?<=[{,\s])acme(?=: )/g, '"acme"') : code;
+
 /** Templates are plugins called Acme. */
-export function renamed(text: string, name: string): string {
+export function renamed(file: string, source: string, name: string): string {
+  const text = file.endsWith(".ts") ? keyed(source, name) : source;
   const title = name
     .split("-")
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))

@@ -23,7 +23,7 @@ export function filesOf(of: NewPackage): NewFiles {
   for (const folder of [join(templates, "common"), own])
     for (const path of within(folder)) {
       const text = readFileSync(join(folder, path), "utf8");
-      files.set(path === DOTTED ? `.${DOTTED}` : path, renamed(text, of.name));
+      files.set(path === DOTTED ? `.${DOTTED}` : path, renamed(path, text, of.name));
     }
   const special = JSON.parse(files.get("package.json") ?? "{}") as Special;
   files.set("package.json", `${JSON.stringify(manifestOf(of, special), undefined, 2)}\n`);

@@ -7,7 +7,7 @@ import plugin from "../src/index.ts";
 /** Takes every key for its own name: two keys are two tenants. */
 const door = defineMiddleware({
   api: 1,
-  name: "door",
+  name: "acme-door",
   summary: "Lets every key in",
   sends: "nowhere",
   setup: () => ({ admit: (x, secret) => x.identify({ id: secret ?? "none" }) }),
@@ -15,8 +15,8 @@ const door = defineMiddleware({
 
 test("the second answer is the first one, and only for the same key", async () => {
   await using at = await startGateway({
-    plugins: { acme: plugin, door },
-    config: { middleware: ["door", "acme"], providers: { demo: { use: "demo" } } },
+    plugins: { acme: plugin, "acme-door": door },
+    config: { middleware: ["acme-door", "acme"], providers: { demo: { use: "demo" } } },
   });
   const told = [];
   for (const [key, words] of [
