@@ -1,5 +1,6 @@
 // What is counted against a key, an account or whatever else a plugin counts; and the form in which an operator writes it:
 // { unit: usd, max: 5, per: month }. One form for keys, for accounts, and for the options of any plugin that takes limits.
+import { COUNTED, LIMIT_SPANS } from "./limit-words.ts";
 import type { Problem } from "./problem.ts";
 import type { Infer } from "./schema.ts";
 
@@ -75,19 +76,7 @@ export const LIMIT = {
   required: ["unit", "max", "per"],
   properties: {
     unit: {
-      enum: [
-        "requests",
-        "concurrent",
-        "tokens",
-        "input",
-        "output",
-        "images",
-        "characters",
-        "seconds",
-        "searches",
-        "usd",
-        "nano_usd",
-      ],
+      enum: [...COUNTED, "usd", "nano_usd"],
       description: "What is counted; usd is a budget in dollars",
     },
     max: {
@@ -96,7 +85,7 @@ export const LIMIT = {
       description: "How much of it: a whole number; of usd a decimal, as in 12.50",
     },
     per: {
-      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
+      enum: LIMIT_SPANS,
       description: "In which time; open is for concurrent",
     },
   },

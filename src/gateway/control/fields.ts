@@ -1,5 +1,6 @@
 // The members that inputs and answers of commands are made of.
 import type { JSONSchema } from "json-schema-to-ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/limit-words.ts";
 
 export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
@@ -78,23 +79,12 @@ export const LIMIT = {
   required: ["unit", "max", "per"],
   properties: {
     unit: {
-      enum: [
-        "requests",
-        "concurrent",
-        "tokens",
-        "input",
-        "output",
-        "images",
-        "characters",
-        "seconds",
-        "searches",
-        "nano_usd",
-      ],
+      enum: LIMIT_UNITS,
       description: "What is counted",
     },
     max: whole("How much there may be of it"),
     per: {
-      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
+      enum: LIMIT_SPANS,
       description: "The time in which it is counted; open, and only that, goes with concurrent",
     },
   },

@@ -1,24 +1,12 @@
 // A store that may change its place while the gateway serves: closed here for a process that takes over, opened again should that fail,
 // or asked from then on in that process. Commands that come meanwhile wait, and none is lost.
+import { READS } from "./store-questions.ts";
 import { Scope } from "../../lib/scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store.ts";
 
 /** What asks the store something, and may wait. */
-const ASKS = [
-  "apply",
-  "key",
-  "keys",
-  "accounts",
-  "counted",
-  "entries",
-  "totals",
-  "price",
-  "verify",
-  "shared",
-  "size",
-  "instances",
-] as const;
+const ASKS = ["apply", ...READS, "shared", "size", "instances"] as const;
 
 /** So long may it be on its way before new calls are refused. */
 const MOVING_MS = 60_000;

@@ -10,6 +10,7 @@ import type { Services } from "../services/services.ts";
 import { carrying } from "../workers/carrier.ts";
 import type { Told } from "../workers/commands.ts";
 import { createHolds } from "../workers/holds.ts";
+import { READS } from "../services/store-questions.ts";
 import { lending } from "../workers/lent-store.ts";
 import { type Answers, type Channel, createLink, type Link } from "../workers/link.ts";
 import { leftOpen } from "./left-open.ts";
@@ -19,17 +20,7 @@ const WORD_MS = 10_000;
 const READING_MS = 1_000;
 
 /** The store's questions. */
-const STORE = [
-  "apply",
-  "key",
-  "keys",
-  "accounts",
-  "counted",
-  "entries",
-  "totals",
-  "price",
-  "verify",
-] as const;
+const STORE = ["apply", ...READS] as const;
 /** What observers are told. */
 const OBSERVED = ["seen", "turnedAway", "told", "over"] as const;
 

@@ -2,19 +2,8 @@
 // what one worker writes is what every other one reads.
 import type { Store } from "../../plugin/store.ts";
 import type { Answers, Link } from "./link.ts";
+import { READS } from "../services/store-questions.ts";
 import { heard, pack, told, unpack, type PackedBatch, type WireReply } from "./wire.ts";
-
-/** What may be asked without changing anything. */
-const READS = [
-  "key",
-  "keys",
-  "accounts",
-  "counted",
-  "entries",
-  "totals",
-  "price",
-  "verify",
-] as const;
 
 /** Without a lease: the owner gives signs of life for all. */
 export const borrowed = (link: Pick<Link, "ask">): Store => ({

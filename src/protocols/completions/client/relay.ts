@@ -5,7 +5,7 @@ import type { FinishReason } from "../../../model/event.ts";
 import { fail } from "../../../model/error.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import { list, object, text } from "../../json.ts";
-import { eventOf, frames, gather, named, renaming } from "../../sse/index.ts";
+import { EventRelay, eventOf, frames, gather, named, renaming } from "../../sse/index.ts";
 import { fault } from "../../responses/server/fault.ts";
 import { frameOf } from "../server/saying.ts";
 import { usageOf, usageTo } from "../usage.ts";
@@ -79,25 +79,14 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
     const json = bytes.indexOf(123);
     return rename(bytes, json, out);
   });
-  return {
-    get between() {
-      return events.between && !over;
-    },
-    push(chunk) {
-      try {
-        events.push(chunk);
-      } finally {
-        out.flush();
-      }
-    },
-    end() {
-      events.end();
-      if (!over) finish(DONE);
-      out.flush();
-    },
-    fail(f: Fault) {
+  return new EventRelay({
+    events,
+    out,
+    over: () => over,
+    end: () => finish(DONE),
+    fail: (f) => {
       over = true;
       sink.bytes(Buffer.from(`data: ${JSON.stringify(fault(f, to).body)}\n\n`));
     },
-  };
+  });
 }

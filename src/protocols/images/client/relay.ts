@@ -1,12 +1,12 @@
 // The verbatim lane: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
 import { eventObject } from "../../event-object.ts";
-import { fail, type Fault } from "../../../model/error.ts";
+import { fail } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import type { Usage } from "../../../model/usage.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { numeric, object, text } from "../../json.ts";
-import { eventOf, frames, gather } from "../../sse/index.ts";
+import { EventRelay, eventOf, frames, gather } from "../../sse/index.ts";
 import { CAP, sum } from "./stream.ts";
 import { failure } from "../server/fault.ts";
 import type { ImageHead } from "../../sniff.ts";
@@ -61,30 +61,17 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
     if (!over && seen.length >= wanted) finish();
   };
 
-  return {
-    get between() {
-      return events.between;
+  return new EventRelay({
+    events,
+    out,
+    over: () => over,
+    end: () => {
+      if (seen.length === 0)
+        fail("upstream", "The provider's stream ended before its image did.", {
+          code: "truncated",
+        });
+      finish();
     },
-    push(chunk) {
-      try {
-        events.push(chunk);
-      } finally {
-        out.flush();
-      }
-    },
-    end() {
-      events.end();
-      if (!over) {
-        if (seen.length === 0)
-          fail("upstream", "The provider's stream ended before its image did.", {
-            code: "truncated",
-          });
-        finish();
-      }
-      out.flush();
-    },
-    fail(f: Fault) {
-      sink.bytes(Buffer.from(failure(f, to)));
-    },
-  };
+    fail: (f) => sink.bytes(Buffer.from(failure(f, to))),
+  });
 }

@@ -5,7 +5,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { HeadersIn } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { eventOf, frames, gather } from "../../sse/index.ts";
+import { EventRelay, eventOf, frames, gather } from "../../sse/index.ts";
 import { stream as encoding } from "../server/stream.ts";
 import { mimeOf, wantsEvents } from "../words.ts";
 import { heard, isEvents, silent, truncated } from "./reading.ts";
@@ -68,24 +68,13 @@ function inEvents(sink: RelaySink, to: AnswerContext): Relay {
     sink.finish("stop");
     return out.add(b.subarray(from, till));
   });
-  return {
-    get between() {
-      return events.between && !over;
-    },
-    push(chunk) {
-      try {
-        events.push(chunk);
-      } finally {
-        out.flush();
-      }
-    },
-    end() {
-      events.end();
-      if (!over) truncated();
-      out.flush();
-    },
+  return new EventRelay({
+    events,
+    out,
+    over: () => over,
+    end: truncated,
     fail: (fault) => encoding((piece) => sink.bytes(Buffer.from(piece as string)), to).fail(fault),
-  };
+  });
 }
 
 function turned(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {

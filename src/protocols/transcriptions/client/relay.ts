@@ -4,7 +4,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import { formOf } from "../../../lib/media.ts";
-import { eventOf, frames, gather } from "../../sse/index.ts";
+import { EventRelay, eventOf, frames, gather } from "../../sse/index.ts";
 import { fault } from "../../responses/server/fault.ts";
 import { stream as encoding } from "../server/stream.ts";
 import { whole as written } from "../server/whole.ts";
@@ -77,24 +77,13 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
     sink.finish("stop");
     return out.add(b.subarray(from, till));
   });
-  return {
-    get between() {
-      return events.between && !over;
-    },
-    push(chunk) {
-      try {
-        events.push(chunk);
-      } finally {
-        out.flush();
-      }
-    },
-    end() {
-      events.end();
-      if (!over) truncated();
-      out.flush();
-    },
+  return new EventRelay({
+    events,
+    out,
+    over: () => over,
+    end: truncated,
     fail: (f) => encoding((piece) => sink.bytes(Buffer.from(piece)), to).fail(f),
-  };
+  });
 }
 
 function turned(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay {
