@@ -209,6 +209,8 @@ function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
   const body = asked.body.length > 0 ? asked.json() : {};
   if (asked.path === "/rerank") return ranked(body);
   if (/^\/(?:openai|mantle)\//.test(asked.path)) return fake.says.to(asked);
+  if (body.guardrailConfig?.guardrailIdentifier === "blocks")
+    fake.says = say("Not here.").finish("filtered").usage({ input: 3, output: 2 });
   switch (verb) {
     case "converse":
       return inConverse(fake.says);

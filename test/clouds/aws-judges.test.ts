@@ -81,6 +81,13 @@ describe("AWS's own SDK", () => {
     });
   });
 
+  it("sends a guardrail as we do, and reads that it has stepped in", async () => {
+    const guardrailConfig = { guardrailIdentifier: "blocks", guardrailVersion: "3" };
+    const { stopReason } = await client.send(new ConverseCommand({ ...ask, guardrailConfig }));
+    expect(stopReason).toBe("guardrail_intervened");
+    expect(fake.up.requests.at(-1)!.json().guardrailConfig).toEqual(guardrailConfig);
+  });
+
   it("knows each refusal by its name", async () => {
     for (const [status, name] of [
       [429, "ThrottlingException"],

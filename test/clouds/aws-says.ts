@@ -86,12 +86,11 @@ function deltas(said: Said): object[] {
   }
 }
 
-const stopOf = ({ words }: Speech): string =>
-  words.finish === "length"
-    ? "max_tokens"
-    : words.said.some(({ type }) => type === "call")
-      ? "tool_use"
-      : "end_turn";
+const stopOf = ({ words: { finish, said } }: Speech): string => {
+  if (finish === "length") return "max_tokens";
+  if (finish === "filtered") return "guardrail_intervened";
+  return said.some(({ type }) => type === "call") ? "tool_use" : "end_turn";
+};
 
 export function inConverse(speech: Speech): ScriptedAnswer {
   const { said, usage } = speech.words;

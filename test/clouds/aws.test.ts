@@ -292,6 +292,56 @@ describe("a token that is over", () => {
   });
 });
 
+describe("a guardrail of the operator's", () => {
+  const guarded = (more = "") =>
+    gateway({
+      plugins: { aws },
+      yaml: `
+frontends: [chat-completions, messages]
+middleware: [zdr]
+providers:
+  bedrock:
+    use: aws
+    with: { region: ${REGION}, runtime_url: "${fake.url}", access_key_id: ${KEYS.id}, secret_access_key: ${KEYS.secret}, guardrail: { id: blocks, version: "3" }${more} }
+`,
+    });
+
+  it.each([MODEL, CLAUDE])(
+    "stands before every answer of %s, whole and streamed",
+    async (model) => {
+      await using own = await guarded();
+      const client = clientOf(own);
+      const { choices } = await client.chat.completions.create(chat(`bedrock/${model}`));
+      expect([choices[0]!.finish_reason, choices[0]!.message.content]).toEqual([
+        "content_filter",
+        "Not here.",
+      ]);
+      expect(await streamed(`bedrock/${model}`, client)).toContain("Not here.|");
+      for (const asked of fake.up.requests) {
+        expect(asked.path).toMatch(/\/converse(-stream)?$/);
+        expect(asked.json().guardrailConfig).toEqual({
+          guardrailIdentifier: "blocks",
+          guardrailVersion: "3",
+        });
+      }
+      // What AWS keeps of what it stops was not read anywhere.
+      const refused = await fetch(`${own.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "service-zdr": "required" },
+        body: JSON.stringify(chat(`bedrock/${model}`)),
+      });
+      expect(refused.status).toBe(403);
+      expect(fake.up.requests).toHaveLength(2);
+    },
+  );
+
+  it("is no promise for models that are asked elsewhere", async () => {
+    await expect(guarded(', openai: ["openai.*"]')).rejects.toThrow(
+      "A guardrail holds for what is asked in Converse",
+    );
+  });
+});
+
 describe("vectors and rankings", () => {
   it("Titan's come in order, one call for each text", async () => {
     const input = Array.from({ length: 20 }, (_, i) => "word ".repeat(i + 1).trim());

@@ -51,6 +51,15 @@ record(
   answer({ results: [{ index: 0, relevanceScore: 0.5 }] }),
 );
 record(
+  "others/vertex-predict/whole",
+  { model: "model", input: "Hello" },
+  answer({
+    predictions: [
+      { embeddings: { values: [0.5, 1], statistics: { token_count: 1, truncated: false } } },
+    ],
+  }),
+);
+record(
   "native/whole",
   { model: "model", input: "Hello" },
   answer({ embedding: [0.5, 1], inputTextTokenCount: 1 }),

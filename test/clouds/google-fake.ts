@@ -154,6 +154,7 @@ function answerTo(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
       model: body.model,
       body,
     });
+  if (verb === "predict") return vectors(model, body);
   if (publisher === "google") return gemini(fake.says, verb, model);
   if (typeof body.anthropic_version !== "string")
     return failed(400, "INVALID_ARGUMENT", "anthropic_version: Field required");
@@ -174,6 +175,25 @@ const usageOf = (u: Usage) => ({
   candidatesTokenCount: (u.output ?? 0) - (u.reasoning ?? 0),
   thoughtsTokenCount: u.reasoning ?? 0,
 });
+
+export const vectorFor = (text: string, width: number): number[] =>
+  Array.from({ length: width }, (_, i) => ((text.length + i * 7) % 11) / 8);
+
+/** Gemini's own model takes one text, the others several; a vector is as long as the model's, or shorter. */
+function vectors(model: string, { instances, parameters = {} }: any): ScriptedAnswer {
+  const most = model.startsWith("gemini-") ? 1 : 250;
+  if (!Array.isArray(instances) || instances.length > most)
+    return failed(400, "INVALID_ARGUMENT", `At most ${most} instances.`);
+  const { outputDimensionality: width = 8 } = parameters;
+  let input = 0;
+  const predictions = instances.map(({ content }: { content: string }) => {
+    const count = content.split(" ").length;
+    input += count;
+    const statistics = { token_count: count, truncated: false };
+    return { embeddings: { values: vectorFor(content, width), statistics } };
+  });
+  return { ...json({ predictions }), bill: { input } };
+}
 
 function gemini({ words: { said, usage } }: Speech, verb: string, model: string): ScriptedAnswer {
   if (verb === "countTokens") return json({ totalTokens: 7 });

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { JWT } from "google-auth-library";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { gateway, say, think, type Chunks, type TestGateway } from "tollgate/testing";
+import { gateway, json, say, think, type Chunks, type TestGateway } from "tollgate/testing";
 import vertex from "../../plugins/providers/vertex/index.ts";
 import {
   ACCOUNT,
@@ -17,12 +17,14 @@ import {
   federated,
   PEM,
   throttled,
+  vectorFor,
   type FakeGoogle,
 } from "./google-fake.ts";
 import { billOf, rowsOf, settled } from "./rows.ts";
 
 const CLAUDE = "claude-sonnet-4-5@20250929";
 const GEMINI = "gemini-3-pro-preview";
+const VECTORS = "text-embedding-005";
 const LLAMA = "meta/llama-4-maverick-17b-128e-instruct-maas";
 
 let fake: FakeGoogle;
@@ -36,7 +38,7 @@ const mounted = () => {
     plugins: { vertex },
     env: { ACCOUNT_KEY: ACCOUNT },
     yaml: `
-frontends: [chat-completions, messages, gemini]
+frontends: [chat-completions, messages, gemini, embeddings]
 providers:
   vertex:
     use: vertex
@@ -44,6 +46,7 @@ providers:
     models:
       "${CLAUDE}": { price: { input: "3", output: "15", cache_read: "0.3", cache_write_5m: "3.75" } }
       "${GEMINI}": { price: { input: "2", output: "12", cache_read: "0.2" } }
+      "${VECTORS}": { price: { input: "0.1" } }
       "${LLAMA}": { price: { input: "0.35", output: "1.15", cache_read: "0.1" } }
   anew: { use: vertex, with: { ${reached}, location: eu, service_account: "\${env:ACCOUNT_KEY}" } }
   adc: { use: vertex, with: { ${reached}, from: adc } }
@@ -275,6 +278,67 @@ describe("Gemini in its own protocol", () => {
     expect(fake.up.requests.at(-1)!.path).toBe(
       `/v1/publishers/google/models/${GEMINI}:generateContent`,
     );
+  });
+});
+
+describe("vectors", () => {
+  it.each(["float", "base64"] as const)(
+    "of several texts come in their order, as %s",
+    async (form) => {
+      const input = ["two words", "one", "and three words"];
+      const { data, usage } = await openai.embeddings.create({
+        model: `vertex/${VECTORS}`,
+        input,
+        dimensions: 4,
+        encoding_format: form,
+      });
+      const made = data.map(({ embedding }) =>
+        typeof embedding === "string"
+          ? [...new Float32Array(Uint8Array.from(Buffer.from(embedding, "base64")).buffer)]
+          : embedding,
+      );
+      expect(made).toEqual(input.map((text) => vectorFor(text, 4)));
+      expect(usage.prompt_tokens).toBe(6);
+      const asked = fake.up.requests.at(-1)!;
+      expect(asked.path).toMatch(/publishers\/google\/models\/text-embedding-005:predict$/);
+      expect(asked.json()).toEqual({
+        instances: input.map((content) => ({ content })),
+        parameters: { outputDimensionality: 4 },
+      });
+      expect(settled(at)).toEqual(billOf(fake.up));
+      expect(rowsOf(at).map(({ state }) => state)).toEqual(["exact"]);
+    },
+  );
+
+  it("say what they are for in Google's words, and what is too long is cut or refused", async () => {
+    const ask = (more: object) =>
+      openai.embeddings.create({ model: `vertex/${VECTORS}`, input: "Hello", ...more } as never);
+    await ask({ input_type: "query" });
+    expect(fake.up.requests.at(-1)!.json().instances).toEqual([
+      { content: "Hello", task_type: "RETRIEVAL_QUERY" },
+    ]);
+  });
+
+  it("of Gemini's own model are made one at a time, and several are refused before they are sent", async () => {
+    const model = "vertex/gemini-embedding-001";
+    const { data } = await openai.embeddings.create({ model, input: "one text" });
+    expect(data).toHaveLength(1);
+    fake.up.forget();
+    await expect(openai.embeddings.create({ model, input: ["a", "b"] })).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining("takes one text a request"),
+    });
+    expect(fake.up.requests).toEqual([]);
+  });
+
+  it("that are missing, or of another width, are no answer", async () => {
+    const predictions = [{ embeddings: { values: [1, 2], statistics: { token_count: 1 } } }];
+    for (const body of [{ predictions }, { predictions: [] }, { predictions: [{}] }, {}]) {
+      fake.next.push(json(body as never));
+      await expect(
+        openai.embeddings.create({ model: `vertex/${VECTORS}`, input: "Hello", dimensions: 4 }),
+      ).rejects.toMatchObject({ status: 502 });
+    }
   });
 });
 

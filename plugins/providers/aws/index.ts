@@ -54,6 +54,17 @@ export default defineProvider({
         description:
           "anthropic-beta values that Bedrock knows: the others of a client are left out",
       },
+      guardrail: {
+        type: "object",
+        additionalProperties: false,
+        required: ["id", "version"],
+        properties: {
+          id: { type: "string", minLength: 1, description: "Its id, or its ARN" },
+          version: { type: "string", minLength: 1, description: "A number, or DRAFT" },
+        },
+        description:
+          "A guardrail of Bedrock that every chat passes: then Claude is asked in Converse too, and Service-ZDR refuses them all",
+      },
       list: {
         type: "boolean",
         default: false,
@@ -78,6 +89,13 @@ export default defineProvider({
       },
     },
   },
+  *check({ guardrail, openai, mantle }) {
+    if (guardrail !== undefined && openai.length + mantle.length > 0)
+      yield {
+        message: "A guardrail holds for what is asked in Converse, and these models are not",
+        path: openai.length > 0 ? "/openai" : "/mantle",
+      };
+  },
   setup(o, ctx) {
     const region =
       o.region ?? ctx.env("AWS_REGION") ?? ctx.env("AWS_DEFAULT_REGION") ?? "us-east-1";
@@ -89,13 +107,13 @@ export default defineProvider({
     const agent = bare(o.agent_url ?? `https://bedrock-agent-runtime.${region}.amazonaws.com`);
     const mantle = bare(o.mantle_url ?? `https://bedrock-mantle.${region}.api.aws`);
     const control = bare(o.control_url ?? `https://bedrock.${region}.amazonaws.com`);
-    const by = wayTo(o);
+    const by = wayTo({ ...o, guarded: o.guardrail !== undefined });
     const own = { base: runtime, auth, origins: [control] };
     const whole = { streams: "never" as const };
     return {
       endpoints: [
         { ...own, protocol: invokedClaude(o.betas), serves: by("claude") },
-        { ...own, protocol: converse(), serves: by("converse") },
+        { ...own, protocol: converse(o.guardrail), serves: by("converse") },
         { ...own, ...whole, kind: "embedding" as const, run: titan, serves: by("titan") },
         { ...own, ...whole, protocol: invokedCohere(), serves: by("cohere") },
         {

@@ -16,6 +16,8 @@ export interface Said {
   readonly claude: readonly string[];
   readonly openai: readonly string[];
   readonly mantle: readonly string[];
+  /** A guardrail stands before every chat: then Claude is asked in Converse too, which has a word for it. */
+  readonly guarded: boolean;
 }
 
 /** For each way, whether a model goes by it: each goes by one. */
@@ -29,7 +31,7 @@ function wayOf(model: string, said: Said): Way {
   const fits = (patterns: readonly string[]) => patterns.some((pattern) => isLike(pattern, model));
   if (fits(said.mantle)) return isClaude(model) ? "mantle claude" : "mantle";
   if (fits(said.openai)) return "openai";
-  if (isClaude(model) || fits(said.claude)) return "claude";
+  if (isClaude(model) || fits(said.claude)) return said.guarded ? "converse" : "claude";
   if (/(?:^|[./])amazon\.titan-embed-text/.test(model)) return "titan";
   if (/(?:^|[./])cohere\.embed-/.test(model)) return "cohere";
   return /(?:^|[./])(?:cohere|amazon)\.rerank-/.test(model) ? "rerank" : "converse";

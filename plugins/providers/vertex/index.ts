@@ -4,15 +4,18 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { accountSchema, vertexAuth } from "./auth.ts";
 import { vertexClaude } from "./claude.ts";
 import { vertexGemini } from "./gemini.ts";
-import { hostOf, isClaude, isGemini, isPartner } from "./places.ts";
+import { facts } from "./facts.ts";
+import { embeds, hostOf, isClaude, isGemini, isPartner } from "./places.ts";
+import { vertexVectors } from "./vectors.ts";
 
 export default defineProvider({
   api: 1,
   name: "vertex",
   summary: "Google Cloud Vertex AI: Gemini, Claude and partners' models",
   stability: "beta",
-  unchecked: ["partners' models", "express keys"],
+  unchecked: ["partners' models", "express keys", "vectors"],
   credential: accountSchema,
+  facts,
   needs: { env: ["GOOGLE_CLOUD_PROJECT"], metadata: true },
   options: {
     type: "object",
@@ -63,6 +66,7 @@ export default defineProvider({
     return {
       endpoints: [
         { protocol: vertexGemini(), base: placed, auth, serves: isGemini },
+        { protocol: vertexVectors(), base: placed, auth, streams: "never", serves: embeds },
         { protocol: vertexClaude(), base: placed, auth, serves: isClaude },
         {
           protocol: chatCompletions({ maxTokens: "max_tokens", developerRole: false }),

@@ -24,4 +24,8 @@ export const bareName = (model: string): string => model.replace(PUBLISHED, "");
 export const isClaude = (model: string): boolean => bareName(model).startsWith("claude-");
 /** Models of other publishers are named with theirs: "meta/llama-…". */
 export const isPartner = (model: string): boolean => bareName(model).includes("/");
-export const isGemini = (model: string): boolean => !isClaude(model) && !isPartner(model);
+/** Models that embed text say it in their names. */
+export const embeds = (model: string): boolean =>
+  /^(?:text(?:-multilingual)?-embedding-|gemini-embedding-)/.test(bareName(model));
+export const isGemini = (model: string): boolean =>
+  !isClaude(model) && !isPartner(model) && !embeds(model);

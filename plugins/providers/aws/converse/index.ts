@@ -11,7 +11,13 @@ import { survey } from "./survey.ts";
 import { whole } from "./whole.ts";
 import { ID } from "./words.ts";
 
-export const converse = (): Protocol<"chat"> => ({
+/** What the operator has set before every answer, at AWS. */
+export interface Guardrail {
+  readonly id: string;
+  readonly version: string;
+}
+
+export const converse = (guardrail?: Guardrail): Protocol<"chat"> => ({
   id: ID,
   work: chatWork,
   reviewed: REVIEWED,
@@ -31,6 +37,11 @@ export const converse = (): Protocol<"chat"> => ({
     fault: faultOf,
     count,
     cap,
+    prepare(out, of) {
+      if (guardrail === undefined || of.op === "count") return;
+      const { id, version } = guardrail;
+      out.set("guardrailConfig", { guardrailIdentifier: id, guardrailVersion: version });
+    },
   },
 });
 
