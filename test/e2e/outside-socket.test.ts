@@ -1,5 +1,5 @@
 // A guard that another program is, in another language, at a socket; and what a config may not ask of plugins outside.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,14 +8,17 @@ import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs/plugins");
+const PACKAGE = join(import.meta.dirname, "../../examples/packages/python-words-guard");
+const MODULE = "tollgate_words_guard";
 const started: ChildProcess[] = [];
 afterEach(() => {
   for (const child of started.splice(0)) child.kill("SIGKILL");
 });
 
 async function guardAt(socket: string): Promise<ChildProcess> {
-  const child = spawn("python3", [join(DOCS, "words_guard.py"), socket], {
+  const child = spawn("python3", ["-m", MODULE, socket], {
     stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, PYTHONPATH: PACKAGE, PYTHONDONTWRITEBYTECODE: "1" },
   });
   started.push(child);
   await until(() => {
@@ -44,7 +47,15 @@ const yaml = (entry: string) =>
 describe("a guard in Python", () => {
   it("is the one on its page", () => {
     const page = readFileSync(join(DOCS, "isolation.md"), "utf8");
-    expect(page).toContain(readFileSync(join(DOCS, "words_guard.py"), "utf8"));
+    const source = readFileSync(join(PACKAGE, `${MODULE}.py`), "utf8");
+    expect(page).toContain(source);
+    expect(source.split("\n").length).toBeLessThanOrEqual(150);
+  });
+
+  it("is tested as its author tests it", () => {
+    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
+    const tests = spawnSync("python3", ["-m", "unittest"], { cwd: PACKAGE, env, encoding: "utf8" });
+    expect([tests.status, tests.stderr]).toEqual([0, expect.stringMatching(/Ran 3 tests/)]);
   });
 
   it("refuses its words, and is met again when it was gone", async () => {

@@ -1,5 +1,5 @@
 // What stands in examples/packages is what an author would publish: small, on the contract alone, with a page that says what its schema says.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
@@ -7,9 +7,7 @@ import { withTable } from "../../src/cli/check-plugin/option-table.ts";
 import { foreign, importsOf } from "../floors.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples/packages");
-const names = readdirSync(FOLDER, { withFileTypes: true }).flatMap((one) =>
-  one.isDirectory() ? [one.name] : [],
-);
+const names = readdirSync(FOLDER).filter((one) => existsSync(join(FOLDER, one, "package.json")));
 
 /** A relay of a protocol is more than an example of a hook. */
 const MOST: Readonly<Record<string, number>> = { "frontend-mcp-relay": 200 };

@@ -94,5 +94,9 @@ async def main(path):
         await server.serve_forever()
 
 
-if __name__ == "__main__":
+def run():
     asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "guard.sock"))
+
+
+if __name__ == "__main__":
+    run()
