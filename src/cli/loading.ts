@@ -33,7 +33,7 @@ export function configFile(given: CliInput): string | undefined {
 export const nameOf = (file: string | undefined): string => file ?? "the default config";
 
 /** `use` → definition. What comes with us is imported at once; the loader is, when something else is named. */
-export function createLoad(): LoadPlugin {
+export function createLoad({ dev = false } = {}): LoadPlugin {
   let others: Promise<LoadPlugin> | undefined;
   return async (use, kind, fromFile, trust, isolate) => {
     const ours = builtins[kind as PluginKind];
@@ -41,13 +41,14 @@ export function createLoad(): LoadPlugin {
       const { default: definition } = (await ours[use]!()) as { default: unknown };
       return { definition, from: "built-in" };
     }
-    return (await (others ??= createOtherLoad()))(use, kind, fromFile, trust, isolate);
+    return (await (others ??= createOtherLoad(dev)))(use, kind, fromFile, trust, isolate);
   };
 }
 
-async function createOtherLoad(): Promise<LoadPlugin> {
+async function createOtherLoad(dev: boolean): Promise<LoadPlugin> {
   const { createLoader } = await import("../loader/load.ts");
-  return createLoader({ builtin: builtins, host: await lentModules() });
+  const types = dev ? (await import("../loader/typed.ts")).typesBeside : undefined;
+  return createLoader({ builtin: builtins, host: await lentModules(), ...(types && { types }) });
 }
 
 export async function load(

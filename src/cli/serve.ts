@@ -47,9 +47,16 @@ export const command: CliCommand = {
     host: { value: "address", about: "listen on this address, whatever the file says" },
     "state-dir": { value: "folder", about: "keep keys and ledger here, whatever the file says" },
     "log-level": { value: "level", about: "debug, info, warn or error, whatever the file says" },
+    dev: {
+      about: "for authors of plugins: one process, and code whose types are wrong is not taken",
+    },
     "no-watch": { about: "reload on SIGHUP only, not when the file changes" },
   },
-  examples: ["tollgate serve", "tollgate serve -c /etc/tollgate/gateway.yaml --host 0.0.0.0"],
+  examples: [
+    "tollgate serve",
+    "tollgate serve --dev",
+    "tollgate serve -c /etc/tollgate/gateway.yaml --host 0.0.0.0",
+  ],
   async run(given) {
     keepPrototype();
     const file = configFile(given);
@@ -64,7 +71,7 @@ export const command: CliCommand = {
       log,
       mask,
       version,
-      load: createLoad(),
+      load: createLoad({ dev: given.has("dev") }),
       isBuiltin: (use, kind) => Object.hasOwn(builtins[kind], use),
       overrides: overridesOf(given),
       attended: process.stdin.isTTY,
@@ -151,6 +158,7 @@ function overridesOf(given: CliInput) {
     ...(port === undefined ? {} : { port }),
     ...(adminPort === undefined ? {} : { adminPort }),
     ...(stateDir === undefined ? {} : { stateDir: resolve(stateDir) }),
+    ...(given.has("dev") && { workers: 1 }),
     ...(level === undefined ? {} : { logLevel: level as Level }),
   };
 }

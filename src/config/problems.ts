@@ -445,6 +445,12 @@ export const problem = {
     error("plugin/bad-schema", `${from}: the schema of its ${what} cannot be used: ${why}`),
   importFailed: (from: string, why: string) =>
     error("plugin/import-failed", `${from} could not be imported: ${why}`),
+  typesWrong: (from: string, first: string, others: number) =>
+    error(
+      "plugin/types",
+      `the types of ${from} are wrong: ${first}${others === 0 ? "" : ` (and ${others} more)`}`,
+      "without --dev types are not looked at",
+    ),
   importSlow: (from: string, ms: number) =>
     error(
       "plugin/import-slow",

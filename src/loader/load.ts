@@ -14,6 +14,7 @@ import { freshen } from "./fresh.ts";
 import { atSocket, isSocket, outside } from "./outside.ts";
 import { graphOf } from "./graph.ts";
 import { asPath, type Builtin, find, type Resolve } from "./find.ts";
+import type { JudgeTypes } from "./typed.ts";
 import { definitionIn } from "./definition.ts";
 
 export interface LoaderOptions {
@@ -23,6 +24,8 @@ export interface LoaderOptions {
   /** What plugins import from us, by specifier: tollgate/plugin and friends. Lent, so that there is one copy. */
   readonly host: Readonly<Record<string, unknown>>;
   readonly importMs?: number;
+  /** What judges the types of code that is new. Absent: nothing does. */
+  readonly types?: JudgeTypes;
 }
 
 /**
@@ -73,6 +76,9 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     if (graph && !isolate) freshen(graph);
     // What lies in node_modules is npm's: it changes file by file, and is looked at when an operator asks for a reload.
     const files = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
+    const typed = graph && !graph.files[0]!.includes(`${sep}node_modules${sep}`);
+    const mistyped = typed ? await of.types?.(use, graph.files) : undefined;
+    if (mistyped) return { problem: mistyped, files };
     const name = "entry" in found ? found.from : `the built-in ${use}`;
     const module =
       "entry" in found

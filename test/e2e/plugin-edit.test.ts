@@ -1,9 +1,10 @@
 // An author edits a plugin beside a gateway that runs: the new code answers in every process, nothing is dropped, and what
 // does not compile changes nothing.
-import { writeFile } from "node:fs/promises";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { root } from "../kit/program.ts";
 
 const PLUGIN = `
 import { defineProvider } from "tollgate/plugin";
@@ -67,5 +68,83 @@ describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
 
     // Where files are not watched, or the change was made to a package, a reload is asked for.
     expect(await gateway.ask("reload")).toMatchObject({ ok: true, unchanged: true });
+  });
+});
+
+/** What the author has beside the plugin. */
+async function compiler(dir: string): Promise<void> {
+  await mkdir(join(dir, "node_modules"));
+  await symlink(join(root, "node_modules/typescript"), join(dir, "node_modules/typescript"));
+}
+
+/** Needs no types but its own. */
+const PLAIN = PLUGIN.replace(/^import \{ defineProvider.*$/m, "")
+  .replace("defineProvider({", '{ "~tollgate": "provider",')
+  .replace("});\n", "};\n");
+
+describe("tollgate serve --dev", () => {
+  it("swaps on save while requests run, and takes no code whose types are wrong, which it names by file and line", async () => {
+    await using gateway = await startGateway({
+      yaml: "workers: 2\nfrontends: [chat-completions]\nproviders: { mine: { use: ./mine.ts } }",
+      files: { "mine.ts": PLAIN, "lib/said.ts": saying("0") },
+      args: ["--dev"],
+    });
+    const said = join(gateway.dir, "lib/said.ts");
+    const wrong = async (text: string, words: string) => {
+      await writeFile(said, text);
+      const { problems } = await gateway.line(
+        (line) => line.msg.startsWith("reload refused") && JSON.stringify(line).includes(words),
+      );
+      return JSON.stringify(problems);
+    };
+    await compiler(gateway.dir);
+    // One process, whatever the file says: an author reads one log, and may halt it.
+    expect(await gateway.ask("readings")).toMatchObject({ processes: { there: 1 } });
+    let over = false;
+    const heard = new Set<string>();
+    const others = (async () => {
+      while (!over) for (const text of await says(gateway)) heard.add(text);
+    })();
+    for (let turn = 1; turn <= 3; turn++) {
+      const types = await wrong("export const said: string =\n  7;\n", "not assignable");
+      expect(types).toContain(`the types of ./mine.ts are wrong: ${said}:1:14  Type 'number'`);
+      await writeFile(said, saying(`${turn}`));
+      await gateway.line(({ msg, generation }) => msg === "reloaded" && generation === turn + 1);
+      expect(await says(gateway)).toEqual([`${turn}`]);
+    }
+    over = true;
+    await others;
+    expect([...heard].filter((text) => !/^[0-3]$/.test(text))).toEqual([]);
+    expect(await wrong(`throw new Error("at once");\n${saying("4")}`, "at once")).toContain(
+      `${said}:1:`,
+    );
+  });
+
+  it("says where a setup and a hook fail", async () => {
+    const guard = (setup: string, hook: string) => `
+export default { "~tollgate": "middleware", api: 1, name: "guard", summary: "Fails", sends: "nowhere",
+  setup() {
+    ${setup}
+    return { inspect() {
+      ${hook}
+    } };
+  } };`;
+    await using gateway = await startGateway({
+      yaml: "frontends: [chat-completions]\nmiddleware: [auth, { use: ./guard.ts }]\nproviders: { demo: { use: demo } }",
+      files: { "guard.ts": guard("", 'throw new TypeError("its own");') },
+      args: ["--dev"],
+    });
+    const file = join(gateway.dir, "guard.ts");
+    const res = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "?" }] }),
+    });
+    expect(res.status).toBe(500);
+    const line = await gateway.line(({ msg }) => msg === "a hook failed");
+    expect(JSON.stringify(line)).toContain(`${file}:6:`);
+    await writeFile(file, guard('throw new RangeError("no such luck");', ""));
+    const refused = await gateway.line(({ msg }) => msg.startsWith("reload refused"));
+    expect(JSON.stringify(refused["problems"])).toContain(`RangeError at ${file}:4:`);
   });
 });
