@@ -55,7 +55,8 @@ function folderOf(said: string): string {
   if (existsSync(join(said, "package.json"))) return realpathSync(said);
   const here = pathToFileURL(resolve("package.json"));
   try {
-    const found = findPackageJSON(said, here);
+    // A path that is none would find the package that it would lie in.
+    const found = /^[./]/.test(said) ? undefined : findPackageJSON(said, here);
     if (found !== undefined) return realpathSync(dirname(found));
   } catch {
     // Told below.

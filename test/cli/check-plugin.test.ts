@@ -1,0 +1,92 @@
+// `tollgate check-plugin`: what it says of a package that is good, of one that is not, and of what is none; and its exit codes.
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { folder, type Folder } from "../kit/command-line.ts";
+import { root } from "../kit/program.ts";
+
+/** What `tollgate new` makes, as `npm install && npm run build` leave it. */
+async function made(): Promise<Folder & { readonly plugin: string }> {
+  vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const here = await folder();
+  expect((await here.said(["new", "observer", "acme", "--dir", "acme"])).code).toBe(0);
+  const plugin = join(here.path, "acme");
+  mkdirSync(join(plugin, "node_modules"));
+  symlinkSync(root, join(plugin, "node_modules/tollgate"));
+  mkdirSync(join(plugin, "dist"));
+  const source = readFileSync(join(plugin, "src/index.ts"), "utf8");
+  writeFileSync(join(plugin, "dist/index.js"), stripTypeScriptTypes(source));
+  writeFileSync(join(plugin, "dist/index.d.ts"), "export {};\n");
+  return { ...here, plugin };
+}
+
+function edit(file: string, change: (text: string) => string): void {
+  const before = readFileSync(file, "utf8");
+  const after = change(before);
+  expect(after).not.toBe(before);
+  writeFileSync(file, after);
+}
+
+describe("tollgate check-plugin", () => {
+  it("says in one line that a good package is, names every check with --all, and everything with --json", async () => {
+    await using at = await made();
+    const { code, out, err } = await at.tollgate(["check-plugin", "acme"]);
+    expect([code, err]).toEqual([0, ""]);
+    const [, passed, all] =
+      /^tollgate-observer-acme@0\.1\.0 \(observer acme\): (\d+) of (\d+) checks hold\n$/.exec(out)!;
+    expect(passed).toBe(all);
+    const told = JSON.parse((await at.tollgate(["check-plugin", "acme", "--json"])).out);
+    expect(told).toMatchObject({
+      ok: true,
+      name: "tollgate-observer-acme",
+      version: "0.1.0",
+      plugins: ["observer acme"],
+      passed: Number(all),
+      failed: 0,
+    });
+    const shown = (await at.tollgate(["check-plugin", "acme", "--all"])).out.trim().split("\n");
+    expect(shown.slice(0, -1)).toEqual(told.findings.map(({ check }: any) => `ok     ${check}`));
+  });
+
+  it("says each thing that is wrong, with what to do, and ends with 1; --write mends the page", async () => {
+    await using at = await made();
+    edit(join(at.plugin, "package.json"), (text) => text.replace('"node": ">=24"', ""));
+    edit(join(at.plugin, "README.md"), (text) => text.replace("| `slow_ms` |", "| `slow` |"));
+    edit(join(at.plugin, "dist/index.js"), (text) => `process.env.HOME;\n${text}`);
+    const { code, out } = await at.tollgate(["check-plugin", "acme"]);
+    expect(code).toBe(1);
+    const wrong = [...out.matchAll(/^wrong {2}(.+)\n {7}(\S.*)$/gm)].map(([, what]) => what);
+    expect(wrong).toEqual(
+      expect.arrayContaining(["manifest: engines", "readme: the table of its options"]),
+    );
+    expect(out).toContain("npx tollgate check-plugin . --write");
+    const [, passed, all] = /: (\d+) of (\d+) checks hold\n$/.exec(out)!;
+    expect(Number(all) - Number(passed)).toBe(wrong.length);
+    const told = JSON.parse((await at.tollgate(["check-plugin", "acme", "--write", "--json"])).out);
+    expect(told).toMatchObject({ ok: false, failed: wrong.length - 1 });
+    expect(readFileSync(join(at.plugin, "README.md"), "utf8")).toContain("| `slow_ms` |");
+  });
+
+  it("finds a package that is installed, by its name", async () => {
+    await using at = await made();
+    mkdirSync(join(at.path, "node_modules"));
+    renameSync(at.plugin, join(at.path, "node_modules/tollgate-observer-acme"));
+    await at.write("package.json", "{}");
+    const { code, out, err } = await at.tollgate(["check-plugin", "tollgate-observer-acme"]);
+    expect([code, err, out]).toEqual([0, "", expect.stringContaining("checks hold")]);
+  });
+
+  it.each([
+    [["nowhere"], "nowhere is no folder with a package.json, and no package here."],
+    [[], ". is no folder with a package.json"],
+    [["a", "b"], "tollgate check-plugin --help"],
+    [["a", "--wirte"], '"--wirte". Did you mean "--write"?'],
+    [[], ". is no folder with a package.json"],
+    [["./a"], "./a is no folder with a package.json"],
+  ])("%j is refused in words", async (words, said) => {
+    await using at = await folder();
+    const { code, out, err } = await at.said(["check-plugin", ...words]);
+    expect([code, out, err]).toEqual([1, "", expect.stringContaining(said)]);
+  });
+});
