@@ -1,5 +1,6 @@
 // What was aimed at, row by row, and what was reached.
 import { excess, median, ratio, type Figure, type Result } from "./rounds.ts";
+import { NO_HOOK } from "./hooks.ts";
 import { AFTER, BEFORE, type Found } from "./steps.ts";
 
 export interface Aim {
@@ -94,6 +95,14 @@ export function aims({ results, grown, start, streamKb }: Found, fsyncUs: number
     times(lane, "everything", "no observer", "CPU", cost, "≤", 1.12);
     times(lane, "metrics", "no observer", "CPU", cost, "≤", 1.03);
   }
+  const beside = (lane: string, mine: string, what: string, figure: Figure, bound: number) => {
+    const [a, b] = [at(results, lane, mine), at(results, lane, NO_HOOK)];
+    if (a && b) aim(lane, `${mine}: ${what}`, excess(a, b, figure), "≤", bound, "µs");
+  };
+  beside("child", "inspect in a child", "CPU a request, of both processes", cost, 60);
+  beside("child-500", "inspect in a child", "added p50", p50, 30);
+  beside("watch", "watch", "CPU an event", cost, 2);
+  beside("watch", "watch elsewhere", "CPU an event", cost, 0.1);
   for (const { what, small, large } of grown)
     aim("growth", `${what}: CPU`, ratio(large, small, cost), "≤", 1.1);
   if (start) {

@@ -1,5 +1,6 @@
 // What is measured, one step after the other. The first steps share their targets, which are all up at once; the rest
 // bring their own.
+import { asking, watching } from "./hooks.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
@@ -199,6 +200,9 @@ export function stepsOf(plan: Plan): Steps {
         ALIKE,
       ),
       pair("everything-sse", "the same, SSE at full speed", "sse-full", withEverything, ALIKE),
+      pair("child", "a hook in a child, here, and none, JSON 1 KB", "json-1k", asking, ALIKE),
+      pair("child-500", "the same, open loop, 500 a second: its way", "rate-500", asking),
+      pair("watch", "answers watched, and not, SSE at full speed", "sse-full", watching, ALIKE),
       ...([32, 128] as const).map((connections): Step => ({
         name: `postgres-${connections}`,
         about: `the ledger in sqlite and in PostgreSQL, JSON 1 KB, ${connections} connections`,

@@ -49,6 +49,9 @@ export interface GateOptions {
   store?: string;
   database?: number;
   workers?: number;
+  /** One more middleware, in YAML's flow style, and files that lie beside the config. */
+  middleware?: string;
+  files?: Readonly<Record<string, string>>;
   /** What is mounted under `observers:`, in YAML's flow style. */
   observers?: string;
   /** More models: of routes in the file. */
@@ -70,7 +73,7 @@ listen: { host: 127.0.0.1, port: 0 }
 ${of.workers === undefined ? "" : `workers: ${of.workers}\n`}log: { level: warn }
 store: ${of.store ?? `{ use: sqlite, with: { durability: ${of.durability ?? "power"} } }`}
 frontends: [chat-completions, messages, responses, models]
-middleware: [auth, zdr, limits, usage]
+middleware: [auth, zdr, limits, usage${of.middleware === undefined ? "" : `, ${of.middleware}`}]
 ${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
   up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false } }
   an: { use: anthropic-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1" } }
@@ -87,6 +90,7 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-bench-")));
   const file = join(dir, "gateway.yaml");
   writeFileSync(file, yaml(mock, of).replace("level: warn", "level: info"));
+  for (const [name, text] of Object.entries(of.files ?? {})) writeFileSync(join(dir, name), text);
   const root = of.root ?? ROOT;
   const entry = of.dist
     ? [join(root, "dist/src/cli/bin.js")]

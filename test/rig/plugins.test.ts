@@ -22,6 +22,20 @@ it("those that end their process end one, and the ledger is exact", async () => 
   expect(wrong).toEqual([]);
 }, 240_000);
 
+it("a plugin in a process of its own takes nothing from anybody, and not the process either", async () => {
+  const outside = ["read-a-file", "dial-out", "fork", "loop", "leak-bytes"] as const;
+  const { wrong, counts } = await plugins({ ...SHORT, rounds: 0, outside });
+  expect(wrong).toEqual([]);
+  expect(counts["others"]).toBeGreaterThan(20);
+}, 240_000);
+
+it("one that stands in the gateway after all is found", async () => {
+  const of = { ...SHORT, rounds: 0, outside: ["read-a-file", "exit"], mutant: "within" } as const;
+  const { wrong } = await plugins({ ...of, patienceMs: 5_000 });
+  expect(wrong.join("\n")).toMatch(/read-a-file: 200/);
+  expect(wrong.join("\n")).toMatch(/exit: processes ended/);
+}, 120_000);
+
 it("a plugin that fails and is not put aside is found", async () => {
   const { wrong } = await plugins({ ...SHORT, rounds: 2 });
   expect(wrong.join("\n")).toContain("is not in quarantine");

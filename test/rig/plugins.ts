@@ -6,6 +6,7 @@ import { biller, type Biller } from "./biller.ts";
 import { alone, ofTwo } from "./plugins/deadly.ts";
 import { held } from "./plugins/held.ts";
 import { Others } from "./plugins/others.ts";
+import { OUTSIDE_WAYS, played, withGuard, type OutsideWay } from "./plugins/outside.ts";
 import { broken, ledgerOf, type Plant } from "./plugins/stage.ts";
 import { DEADLY, HELD, HOOKS, type Deadly } from "./plugins/ways.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -25,7 +26,9 @@ export interface PluginsOptions {
   /** How long an end is waited for. */
   readonly patienceMs?: number;
   /** What is wrong with the gateway, and must be found: nothing ends a process that stands, or some rows are written twice. */
-  readonly mutant?: "unwatched" | "twice";
+  readonly mutant?: "unwatched" | "twice" | "within";
+  /** Those of a plugin in a process of its own. */
+  readonly outside?: readonly OutsideWay[];
 }
 
 interface Play {
@@ -45,6 +48,7 @@ export async function plugins(
   const play: Play = { of, up, chanced: chance(of.seed), wrong, told };
   const first = of.rounds + of.deadly.length > 0 ? await crew(play) : NONE;
   const then = of.alone.length > 0 ? await single(play) : NONE;
+  const apart = of.outside && of.outside.length > 0 ? await outside(play, of.outside) : NONE;
   return {
     wrong: [...new Set(wrong)],
     counts: {
@@ -52,8 +56,9 @@ export async function plugins(
         ...(of.rounds > 0 ? [...Object.keys(HELD), ...HOOKS.map((how) => `hook ${how}`)] : []),
         ...of.deadly,
         ...of.alone,
+        ...(of.outside ?? []),
       ]).size,
-      others: first.others + then.others,
+      others: first.others + then.others + apart.others,
       broken: first.broken,
       quarantined: first.aside,
       ended: of.deadly.length + of.alone.length,
@@ -133,6 +138,29 @@ async function single({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
   return { ...NONE, others: others.asked, again: others.again };
 }
 
+/** Two workers, and a child of each: no other client has to ask again. */
+async function outside(
+  { of, up, chanced, wrong, told }: Play,
+  ways: readonly OutsideWay[],
+): Promise<Counts> {
+  await using at = await withGuard(up, of.mutant === "within");
+  const before = up.bill.length;
+  const others = new Others({
+    name: "o",
+    at: () => at,
+    clients: of.clients,
+    chanced,
+    lossy: false,
+  });
+  await played(at, ways, { patienceMs: of.patienceMs ?? PATIENCE_MS, wrong });
+  await others.end();
+  told(`outside: ${ways.length} ways, beside ${others.asked} of the others`);
+  for (const one of others.failed) wrong.push(`another client, beside a child: ${one}`);
+  const own: Biller = { ...up, bill: up.bill.slice(before) };
+  wrong.push(...(await ledgerOf(at, own, others.heard)));
+  return { ...NONE, others: others.asked };
+}
+
 const seconds = (since: number): string => ((performance.now() - since) / 1_000).toFixed(1);
 
 const ALL = Object.keys(DEADLY) as readonly Deadly[];
@@ -150,6 +178,7 @@ export const rig: Rig = {
         clients: Number(clients),
         deadly: named(only),
         alone: named(only),
+        outside: only ? OUTSIDE_WAYS.filter((way) => only.split(",").includes(way)) : OUTSIDE_WAYS,
         patienceMs: Number(patience) * 1_000,
         ...(mutant && { mutant: mutant as NonNullable<PluginsOptions["mutant"]> }),
       },

@@ -76,6 +76,7 @@ export const askBroken = (
   model: string,
   stream: boolean,
   key = first,
+  words = "Hi",
 ): Promise<Answer> =>
   new Promise((resolve) => {
     let text = "";
@@ -98,7 +99,7 @@ export const askBroken = (
       },
     );
     req.on("error", none);
-    req.end(JSON.stringify({ model, stream, messages: [{ role: "user", content: "Hi" }] }));
+    req.end(JSON.stringify({ model, stream, messages: [{ role: "user", content: words }] }));
   });
 
 interface Processes {
