@@ -5,6 +5,7 @@ import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Commands, PluginCommand } from "../plugin/plugin.ts";
+import { OutsideAsks } from "./asks.ts";
 import { startChild } from "./child-process.ts";
 import { atSocket, KeptOutside, type WayOutside } from "./guard.ts";
 import { outsideHooks } from "./hooks.ts";
@@ -97,6 +98,7 @@ async function begin(
   ctx: Context,
 ): Promise<object> {
   const stages = new Stages();
+  const asks = new OutsideAsks((request, of) => ctx.ask(request, of));
   const env: Record<string, string> = {};
   for (const name of (needs?.["env"] as readonly string[] | undefined) ?? []) {
     const value = ctx.env(name);
@@ -116,11 +118,13 @@ async function begin(
       ...(stateDir !== undefined && { folder: stateDir }),
       said: (line) => ctx.log.info({ line }, "a plugin outside wrote a line"),
     }),
-    answers: lent(ctx),
-    heard: (name, given) => heard(name, given, stages, ctx),
+    answers: lent(ctx, asks),
+    heard: (name, given) =>
+      name === "enough" ? asks.enough(given) : heard(name, given, stages, ctx),
     setup: (link) => link.ask("setup", setup),
     lost: (why, pauseMs) => {
       stages.lost();
+      asks.lost();
       ctx.log.warn({ why, again_ms: pauseMs }, "a plugin outside has ended, and is begun again");
     },
   });
@@ -132,14 +136,18 @@ async function begin(
   });
   try {
     const said = await guard.first();
-    return made(said, guard, stages);
+    return made(said, guard, { stages, asks });
   } catch (problem) {
     await guard.end();
     throw problem;
   }
 }
 
-function made(said: unknown, guard: KeptOutside, stages: Stages): object {
+function made(
+  said: unknown,
+  guard: KeptOutside,
+  more: { readonly stages: Stages; readonly asks: OutsideAsks },
+): object {
   if (!isMapping(said) || !Array.isArray(said["hooks"]))
     return fail("invalid", "It does not say which hooks it has.");
   const other = (said["hooks"] as readonly unknown[]).find(
@@ -151,7 +159,7 @@ function made(said: unknown, guard: KeptOutside, stages: Stages): object {
       `its ${String(other).slice(0, 40)} cannot stand outside the gateway: ${OUTSIDE_HOOKS.join(", ")} and commands can`,
       { code: "not_outside" },
     );
-  const of = { link: () => guard.link(), stages };
+  const of = { link: () => guard.link(), ...more };
   const hooks = outsideHooks(of, said["hooks"] as OutsideHook[]);
   return { ...hooks, ...commandsOf(said["commands"], guard) };
 }
@@ -172,7 +180,8 @@ function commandsOf(said: unknown, guard: KeptOutside): Commands {
 }
 
 /** What the context lends to a plugin that is elsewhere. Each is the context's own, with its own rules. */
-const lent = (ctx: Context): LentAnswers => ({
+const lent = (ctx: Context, asks: OutsideAsks): LentAnswers => ({
+  ask: (said: unknown) => asks.ask(said),
   async fetch({ url, method, headers, body }: Record<string, unknown>) {
     const answer = await ctx.fetch(String(url), {
       ...(typeof method === "string" && { method }),

@@ -1,17 +1,26 @@
 // Hooks that ask a plugin outside. Each is one question; events of an answer go to it in batches and come back as it lets them pass.
 import { fail } from "../model/error.ts";
+import type { Body } from "../model/values.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Call, Candidate, RecordedAnswer, Reply } from "../plugin/call.ts";
 import type { Arrival, Exchange } from "../plugin/exchange.ts";
 import type { AttemptResult, Exclusion, Hooks, RouteResult } from "../plugin/middleware.ts";
 import type { Outcome } from "../plugin/outcome.ts";
 import { type LentAnswers, type OutsideLink, PluginFailure } from "./link.ts";
+import type { OutsideAsks } from "./asks.ts";
 import { revived } from "./frames.ts";
 import type { Connected, Stages } from "./stages.ts";
-import { type OutsideHook, plainCall, plainCandidate, plainExchange } from "./what-crosses.ts";
+import {
+  type OutsideHook,
+  plainBody,
+  plainCall,
+  plainCandidate,
+  plainExchange,
+} from "./what-crosses.ts";
 
 export interface Outside extends Connected {
   readonly stages: Stages;
+  readonly asks: OutsideAsks;
 }
 
 type X = Arrival & Partial<Exchange>;
@@ -49,6 +58,7 @@ export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
   const asking = new Asking(of);
   const hooks: { [H in OutsideHook]: NonNullable<Hooks[H]> } = {
     admit: (x, credential) => asking.admit(x, credential),
+    edit: (x) => asking.edit(x),
     rewrite: (request, x) => asking.rewrite(request, x),
     inspect: (request, x) => asking.inspect(request, x),
     route: (list, x) => asking.route(list, x),
@@ -86,6 +96,20 @@ class Asking {
       return { x: plainExchange(x), credential };
     };
     await this.#ask("admit", x, given, { read });
+  }
+
+  async edit(x: Exchange): Promise<Body | undefined> {
+    const given = (link: OutsideLink) => {
+      // Whatever it was told of the request may be another one after this.
+      this.#told(link, x).request = false;
+      return { x: plainExchange(x), body: plainBody(x.body) };
+    };
+    const { fields, without = [] } = await this.#ask("edit", x, given);
+    if (fields === undefined) return undefined;
+    if (!isMapping(fields) || !Array.isArray(without))
+      throw new PluginFailure("edit gave no fields.");
+    const gone = (without as readonly unknown[]).map((field) => [String(field), undefined]);
+    return { ...(fields as Body), ...Object.fromEntries(gone) };
   }
 
   async rewrite(request: ModelRequest, x: Exchange): Promise<ModelRequest> {
@@ -127,6 +151,14 @@ class Asking {
 
   /** `outcome`: where it has a hook that is told. */
   async settle(x: X, outcome: Outcome | undefined): Promise<void> {
+    try {
+      await this.#settled(x, outcome);
+    } finally {
+      this.#of.asks.over(x);
+    }
+  }
+
+  async #settled(x: X, outcome: Outcome | undefined): Promise<void> {
     const link = await this.#of.link();
     if (outcome) await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }));
     if (this.#known.get(x)?.link === link) link.tell("over", { x: x.id });
@@ -139,7 +171,9 @@ class Asking {
 
   #told(link: OutsideLink, x: X): Known {
     let one = this.#known.get(x);
-    if (one?.link !== link) this.#known.set(x, (one = { link, request: false }));
+    if (one?.link === link) return one;
+    this.#known.set(x, (one = { link, request: false }));
+    this.#of.asks.told(x);
     return one;
   }
 

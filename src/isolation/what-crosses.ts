@@ -1,5 +1,6 @@
 // The isolation floor: plugins outside the gateway. What may stand there, by name; and requests and calls as plain data, for a frame.
 // May import: lib, model, plugin, config. May not: the loader, the walk, the gateway.
+import { isFilePart, type Body } from "../model/values.ts";
 import type { Call, Candidate } from "../plugin/call.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Arrival, Exchange } from "../plugin/exchange.ts";
@@ -12,6 +13,7 @@ export const OUTSIDE_KINDS = ["middleware"] as const satisfies readonly PluginKi
 /** Hooks that are waited for, and those that are told of events. `charge` and `prepare` answer at once. */
 export const OUTSIDE_HOOKS = [
   "admit",
+  "edit",
   "rewrite",
   "inspect",
   "route",
@@ -32,11 +34,21 @@ export const OUTSIDE_CONTEXT = [
   "every",
   "shared",
   "fetch",
+  "ask",
   "keys",
   "env",
   "readFile",
   "stateDir",
 ] as const satisfies readonly (keyof Context)[];
+
+/** Without the bytes of files, which are the gateway's. */
+export const plainBody = (body: Body): Body =>
+  Object.fromEntries(
+    Object.entries(body).map(([field, value]) => [
+      field,
+      [value].flat().some(isFilePart) ? undefined : value,
+    ]),
+  );
 
 /** The head, and what was read of the body: all but the request, which is long and goes along once. */
 export function plainExchange(x: Arrival & Partial<Exchange>) {

@@ -56,6 +56,7 @@ export const MADE = {
   middleware: {
     ...COMMANDS,
     admit: true,
+    edit: true,
     rewrite: true,
     inspect: true,
     route: true,

@@ -2,7 +2,7 @@ import type { ErrorKind, Fault } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
-import type { HeadersOut, Opt, Sync } from "../model/values.ts";
+import type { Body, HeadersOut, Opt, Sync } from "../model/values.ts";
 import type { Call, Candidate, GivenAnswer, RecordedAnswer, Reply } from "./call.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { Arrival, Exchange } from "./exchange.ts";
@@ -15,6 +15,7 @@ import type { Limit } from "./limit.ts";
 /** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
 export const HOOKS = {
   admit: "each",
+  edit: "fold",
   rewrite: "fold",
   inspect: "each",
   route: "filter",
@@ -53,7 +54,7 @@ export interface MiddlewareRoutes {
  * does after that is not looked at. So has a hook that is not waited for and gives a promise, and one that gives what cannot be
  * used: a 500. One that fails five times in a row is not asked for a while, and what would need it is refused with a 503.
  *
- * With `on_error: pass` in gateway.yaml the request goes on after a failure of `rewrite`, `inspect`, `route`, `attempt` or
+ * With `on_error: pass` in gateway.yaml the request goes on after a failure of `edit`, `rewrite`, `inspect`, `route`, `attempt` or
  * `watch` as if that hook were not there, and the log has a warning. The others fail closed whatever is written: an identity,
  * a limit or the bytes themselves depend on them. A failure of `settle` is always logged and nothing more.
  */
@@ -64,6 +65,13 @@ export interface Hooks {
    * served routes too, unless they are open.
    */
   admit?(x: Arrival, credential: string | undefined): void | Promise<void>;
+  /**
+   * Once, when the body has been read: top-level fields that stand in for the client's own from here on, in the protocol that the
+   * client speaks (`x.protocol`); `undefined` as a value takes a field away. Later hooks, survey, decoding and what is sent see
+   * these, and the lanes stay open: on the verbatim lane the rest of the client's bytes leaves as it came. `model` and `stream` are
+   * read before it, and not its to give. A body that the protocol's schema refuses is a failure of the hook.
+   */
+  edit?(x: Exchange): Opt<Body> | Promise<Opt<Body>>;
   /**
    * Once, before routing; each gets what the one before gave, and is waited for. What comes out is what providers are asked.
    * Its presence closes the verbatim lane.

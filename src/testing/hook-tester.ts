@@ -165,10 +165,13 @@ async function kinds(definition: Definition, { with: options = {} }: HookCases):
   for (const work of OWN_WORKS.values()) {
     await using lent = context();
     const setup = definition.setup as (options: unknown, ctx: unknown) => Hooks | Promise<Hooks>;
-    const { inspect, rewrite } = await setup(freeze(filled(definition.options, options)), lent.ctx);
+    const { edit, inspect, rewrite } = await setup(
+      freeze(filled(definition.options, options)),
+      lent.ctx,
+    );
     const request = freeze(work.sample("model"));
     const x = pretend.exchange({ kind: work.kind, request, identity: { id: "tester" } });
-    for (const [name, hook] of Object.entries({ rewrite, inspect }))
+    for (const [name, hook] of Object.entries({ edit: edit && (() => edit(x)), rewrite, inspect }))
       try {
         await hook?.(request, x);
       } catch (error) {

@@ -21,16 +21,13 @@ import { stricter, toldLimits, type Branch } from "./accounts.ts";
 import type { Asker } from "./asker.ts";
 import type { ClaimedRequest } from "./claims.ts";
 import { certificateOf } from "./client-certificate.ts";
+import { notedHeader } from "./answer/noted-header.ts";
 import { noted } from "./labels.ts";
 import { placesOf, shown } from "./secret-headers.ts";
 import type { RouteFindings } from "./candidates/findings.ts";
 import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
 import { traceOf } from "./trace.ts";
-
-/** What may stand in a header line; a value with anything else would be an injection. */
-const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
 export interface ExchangeState extends RouteFindings {
@@ -231,10 +228,7 @@ export class HostExchange implements Exchange {
   }
 
   header(name: string, value: string): void {
-    if (!HEADER_NAME.test(name)) fail("internal", "A header has a name that cannot be sent.");
-    if (!HEADER_VALUE.test(value))
-      fail("internal", `A value for ${name} cannot stand in a header.`);
-    (this["~"].headers ??= new Map()).set(name.toLowerCase(), value);
+    this["~"].headers = notedHeader(this["~"].headers, name, value);
   }
 
   label(name: string, value: string): void {
@@ -245,6 +239,12 @@ export class HostExchange implements Exchange {
     // What is no call is not counted among them.
     const { route, stay, branch } = this["~"];
     if (route && !this.#reading) stay.occupy(scope, most, branch?.quiet.has(scope));
+  }
+
+  /** Other fields stand in its body now: what was made of the body is made anew. */
+  readAnew(): void {
+    this.#request = undefined;
+    this.#size = undefined;
   }
 
   read(): Promise<Exchange> {

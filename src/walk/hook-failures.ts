@@ -21,7 +21,7 @@ export interface Tolerance {
 }
 
 /** The hooks whose failure may be passed over. */
-export const PASSABLE = ["rewrite", "inspect", "route", "attempt", "watch"] as const;
+export const PASSABLE = ["edit", "rewrite", "inspect", "route", "attempt", "watch"] as const;
 
 const failures = new WeakSet<Fault>();
 

@@ -3,8 +3,11 @@
 import { ERRORS } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { ModelRequest } from "../model/request.ts";
+import type { Body } from "../model/values.ts";
+import type { Exchange } from "../plugin/exchange.ts";
 import type { Charge, Exclusion, RouteResult } from "../plugin/middleware.ts";
 import type { Limit } from "../plugin/limit.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../plugin/limit-words.ts";
 import { unusable } from "./hook-failures.ts";
 
 const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
@@ -26,6 +29,30 @@ export function checkRequest(said: ModelRequest, before: ModelRequest): void {
   if (said.kind !== before.kind) throw unusable(`rewrite made a ${before.kind} something else`);
 }
 
+/** Which model is asked, and how it answers, was read already. */
+const READ = ["model", "stream"] as const;
+
+type Checked = Exchange & {
+  readonly "~": {
+    readonly frontend: {
+      validate(body: unknown): { pointer: string; message: string } | undefined;
+    };
+  };
+};
+
+/** The body has fields that its protocol can still rely on. */
+export function checkEdit(said: Body | undefined, x: Exchange): void {
+  if (said === undefined) return;
+  if (!isObject(said) || Array.isArray(said)) throw unusable("edit gave something that is no body");
+  for (const field of READ)
+    if (Object.hasOwn(said, field)) throw unusable(`edit gave another ${field}`);
+  for (const field of Object.keys(said))
+    if (typeof said[field] === "function" || typeof said[field] === "symbol")
+      throw unusable("edit gave what cannot be sent");
+  const wrong = (x as Checked)["~"].frontend.validate({ ...x.body, ...said });
+  if (wrong) throw unusable(`edit gave a body whose ${wrong.pointer} ${wrong.message}`);
+}
+
 export function checkRoute(said: RouteResult): void {
   if (!Array.isArray(said)) throw unusable("route gave no list");
   for (const one of said as readonly unknown[]) {
@@ -41,27 +68,8 @@ const isExclusion = ({ candidate, kind, code, message }: Exclusion): boolean =>
   typeof code === "string" &&
   typeof message === "string";
 
-const UNITS: ReadonlySet<unknown> = new Set<Limit["unit"]>([
-  "requests",
-  "concurrent",
-  "tokens",
-  "input",
-  "output",
-  "images",
-  "characters",
-  "seconds",
-  "searches",
-  "nano_usd",
-]);
-const SPANS: ReadonlySet<unknown> = new Set<Limit["per"]>([
-  "minute",
-  "hour",
-  "day",
-  "week",
-  "month",
-  "total",
-  "open",
-]);
+const UNITS: ReadonlySet<unknown> = new Set<Limit["unit"]>(LIMIT_UNITS);
+const SPANS: ReadonlySet<unknown> = new Set<Limit["per"]>(LIMIT_SPANS);
 const HOLDS: ReadonlySet<unknown> = new Set<Charge["hold"]>(["hard", "expected", "soft"]);
 
 export function checkCharge(said: Charge | undefined): void {

@@ -4,12 +4,13 @@ import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
-import type { Arrival } from "../plugin/exchange.ts";
+import type { Arrival, Exchange } from "../plugin/exchange.ts";
+import type { Body, Opt } from "../model/values.ts";
 import { matches } from "./candidates/pattern.ts";
 import { toleratedAttempt } from "./attempt-failures.ts";
 import { tolerated, type Tolerance } from "./hook-failures.ts";
 import { prompt } from "./prompt-failures.ts";
-import { checkCharge, checkRequest, checkRoute } from "./hook-results.ts";
+import { checkCharge, checkEdit, checkRequest, checkRoute } from "./hook-results.ts";
 import { toleratedWatch } from "./watch-failures.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
@@ -63,6 +64,7 @@ export function compile(middleware: readonly MountedMiddleware[], frontend: stri
     here.flatMap((m) => one(m, name));
   return {
     admit: list("admit"),
+    edit: list("edit"),
     rewrite: list("rewrite"),
     inspect: list("inspect"),
     route: list("route"),
@@ -89,6 +91,7 @@ function enduring<H extends keyof Hooks>(
   const as = { [name]: run } as Hooks;
   const made: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
     admit: as.admit && tolerated(of, name, as.admit, { whose: same, busy: uploads }),
+    edit: as.edit && editing(of, as.edit),
     rewrite:
       as.rewrite &&
       tolerated(of, name, as.rewrite, {
@@ -110,6 +113,13 @@ function enduring<H extends keyof Hooks>(
     settle: as.settle && tolerated(of, name, as.settle, { whose: same, raw: true }),
   };
   return made[name] ?? run;
+}
+
+/** Of one thing alone. */
+function editing(of: Tolerance, run: NonNullable<Hooks["edit"]>): NonNullable<Hooks["edit"]> {
+  const more = { whose: same, instead: () => undefined, check: checkEdit };
+  const edit = tolerated<Exchange, undefined, Opt<Body>>(of, "edit", run, more);
+  return (x) => edit(x, undefined);
 }
 
 const same = <T>(one: T): T => one;

@@ -15,6 +15,7 @@ import type { Asker } from "./asker.ts";
 import { HostExchange } from "./exchange.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedRoute } from "./mounted.ts";
+import { edit } from "./stations/edit.ts";
 import { inspect } from "./stations/inspect.ts";
 import { present } from "./stations/present.ts";
 import { receive } from "./stations/receive.ts";
@@ -116,6 +117,8 @@ async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void>
   await x.read();
   const claiming = claim(x);
   if (claiming) await claiming;
+  const editing = edit(x);
+  if (editing) await editing;
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
   const findings = x["~"];

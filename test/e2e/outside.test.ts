@@ -2,6 +2,7 @@
 // breaks.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { quiet, until } from "../kit/waits.ts";
 import { GUARD } from "./outside/broken.ts";
 
@@ -13,7 +14,14 @@ middleware:
 providers:
   demo: { use: demo }
   other: { use: demo }
+  slow: { use: openai-compatible, with: { base_url: "\${env:SLOW:-http://127.0.0.1:9}/v1", api_key: none } }
 `;
+
+/** What it did not name, and what a plugin may not ask anywhere. */
+const UNNAMED =
+  "unnamed-env unnamed-file unnamed-file-beside unnamed-file-itself private-host metadata-host control-socket " +
+  "ask-where-there-is-none ask-for-another";
+const FILES = { "guard.ts": GUARD, "named.txt": "named", "unnamed.txt": "canary" };
 
 interface Heard {
   readonly status: number;
@@ -21,10 +29,15 @@ interface Heard {
   readonly headers: Headers;
 }
 
-async function ask(at: Daemon, words: string, model = "demo/echo"): Promise<Heard> {
+async function ask(
+  at: Daemon,
+  words: string,
+  model = "demo/echo",
+  more: Readonly<Record<string, string>> = {},
+): Promise<Heard> {
   const answer = await fetch(`${at.url}/v1/chat/completions`, {
     method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${at.key}` },
+    headers: { "content-type": "application/json", authorization: `Bearer ${at.key}`, ...more },
     body: JSON.stringify({ model, messages: [{ role: "user", content: words }] }),
   });
   return { status: answer.status, text: await answer.text(), headers: answer.headers };
@@ -68,10 +81,22 @@ async function beside<T>(at: Daemon, work: () => Promise<T>): Promise<T> {
 
 describe("a plugin in a child", () => {
   let at: Daemon;
+  let slow: TestUpstream;
   beforeAll(async () => {
-    at = await startGateway({ yaml: YAML(1), files: { "guard.ts": GUARD }, env: { SECRET: "s" } });
+    slow = await upstream({
+      ...speaking(say("Slow"), ["model"]),
+      "POST /v1/chat/completions": { body: "", cut: { after: "nothing", how: "stall" } },
+    });
+    at = await startGateway({
+      yaml: YAML(1),
+      files: FILES,
+      env: { SECRET: "s", NAMED: "yes", SLOW: slow.url },
+    });
   });
-  afterAll(() => at[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await at[Symbol.asyncDispose]();
+    await slow.close();
+  });
 
   it("answers, in a process of its own", async () => {
     const { status, text } = await ask(at, "my gateway");
@@ -88,12 +113,42 @@ describe("a plugin in a child", () => {
     expect((await ask(at, "do:label;")).headers.get("x-guard")).toBe("was here");
   });
 
-  it.each(["read-a-file", "write-a-file", "dial-out", "fork", "thread"])(
+  it("has of the machine what it names, and asks models as the client does", async () => {
+    expect((await ask(at, "do:env;")).headers.get("x-env")).toBe("NAMEDyes");
+    expect((await ask(at, "do:named-file;")).headers.get("x-file")).toBe("namednamed");
+    const judged = await ask(at, "do:ask;");
+    const heard = ["x-judge", "x-judge-calls", "x-judge-cost"].map((h) => judged.headers.get(h));
+    expect([judged.status, ...heard]).toEqual([200, "May it?", "1", "bigint"]);
+    // Its own hooks do not meet what it asks.
+    expect((await ask(at, "do:ask-itself;")).status).toBe(200);
+    await ask(at, "hello", "demo/echo", { "x-do": "ask-at-the-end" });
+    await at.line(({ msg }) => msg === "asked beside an answer");
+  });
+
+  it("puts fields in place of the client's, and its other hooks see them", async () => {
+    const more = { "x-edit": "put there" };
+    expect((await ask(at, "hello", "demo/echo", more)).text).toContain('"content":"put there"');
+    expect((await ask(at, "hello", "demo/echo", { "x-edit": "do:refuse;" })).status).toBe(403);
+  });
+
+  it("gives up what it has asked of a model", async () => {
+    const { status } = await ask(at, "do:ask-and-give-up;");
+    expect(status).toBe(500);
+    const posted = slow.requests.find(({ method }) => method === "POST")!;
+    await posted.over;
+    expect(posted.state).toBe("aborted");
+  });
+
+  it.each(["read-a-file", "write-a-file", "dial-out", "fork", "thread", ...UNNAMED.split(" ")])(
     "has no right to %s",
     async (way) => {
       const pid = await pidOf(at);
       const { status, text } = await beside(at, () => ask(at, `do:${way};`));
-      expect([status, text]).toEqual([500, expect.stringContaining("middleware.guard failed")]);
+      expect([status, text]).toEqual([
+        500,
+        expect.stringMatching(/middleware\.guard failed|not_declared/),
+      ]);
+      expect(text).not.toContain("canary");
       // It is refused by its own process, which goes on.
       expect(await pidOf(at)).toBe(pid);
     },
@@ -112,7 +167,7 @@ describe("a plugin in a child", () => {
 
 describe("the children of a gateway", () => {
   it("are others after a reload, and the old ones end", async () => {
-    await using at = await startGateway({ yaml: YAML(1), files: { "guard.ts": GUARD } });
+    await using at = await startGateway({ yaml: YAML(1), files: FILES });
     const before = await pidOf(at);
     await at.write(YAML(1).replace("mask: gateway", "mask: never"));
     await at.line(({ msg }) => msg === "reloaded");
@@ -122,7 +177,7 @@ describe("the children of a gateway", () => {
   });
 
   it("are gone when the gateway is killed, one that loops too", async () => {
-    await using at = await startGateway({ yaml: YAML(1), files: { "guard.ts": GUARD } });
+    await using at = await startGateway({ yaml: YAML(1), files: FILES });
     const pid = await pidOf(at);
     void ask(at, "do:loop;").catch(() => {});
     await quiet(300);

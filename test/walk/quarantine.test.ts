@@ -129,6 +129,7 @@ function manyClients() {
 /** Each hook, and a way in which it can fail. */
 const FAILING: { readonly [H in Exclude<keyof Hooks, "settle">]: Hooks[H] } = {
   admit: mistake,
+  edit: mistake,
   rewrite: mistake,
   inspect: mistake,
   route: mistake,
@@ -138,7 +139,7 @@ const FAILING: { readonly [H in Exclude<keyof Hooks, "settle">]: Hooks[H] } = {
   event: mistake,
   watch: mistake,
 };
-const PASSABLE = ["rewrite", "inspect", "route", "attempt", "watch"];
+const PASSABLE = ["edit", "rewrite", "inspect", "route", "attempt", "watch"];
 
 describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => {
   it("that keeps failing is not asked, fails closed, and is asked again later", async () => {

@@ -69,7 +69,9 @@ function checkNarrowing(
   hooks: MountedMiddleware["hooks"],
   setup: PluginSetup,
 ): void {
-  const early = (["admit", "rewrite", "inspect", "route"] as const).find((hook) => hooks[hook]);
+  const early = (["admit", "edit", "rewrite", "inspect", "route"] as const).find(
+    (hook) => hooks[hook],
+  );
   if (early && mounted.for?.providers)
     setup.refuse(
       mounted,

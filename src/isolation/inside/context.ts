@@ -1,5 +1,6 @@
 // What a plugin's `setup` is lent in its own process. What is here is its own; what is the gateway's is asked of it.
 import { fail, faultOf } from "../../model/error.ts";
+import type { AskedAnswer } from "../../plugin/asked.ts";
 import type { Context, Logger } from "../../plugin/context.ts";
 import { Scope, Shared } from "../../lib/scope.ts";
 import { OUTSIDE_CONTEXT } from "../what-crosses.ts";
@@ -15,6 +16,8 @@ export interface Given {
 }
 
 const shared = new Shared();
+/** Questions to models so far. */
+let asked = 0;
 
 export function contextOf(
   { id, env = [], stateDir }: Given,
@@ -57,6 +60,15 @@ export function contextOf(
         status: got.status,
         headers: got.headers,
       });
+    },
+    async ask({ path, body }, { as, signal }) {
+      signal?.throwIfAborted();
+      const n = ++asked;
+      const enough = () => gateway.tell("enough", { n });
+      signal?.addEventListener("abort", enough, { once: true });
+      const answer = gateway.ask("ask", { x: as.id, n, path, body });
+      const got = given(answer, signal ?? undefined);
+      return (await got.finally(() => signal?.removeEventListener("abort", enough))) as AskedAnswer;
     },
     keys: { find: async (secret) => ((await gateway.ask("key", secret)) ?? undefined) as never },
     env: (name) =>

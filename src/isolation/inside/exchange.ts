@@ -29,6 +29,7 @@ const READ = ["protocol", "kind", "op", "name", "model", "stream", "features", "
 export class OutsideExchange {
   #said: Said = {};
   #request: unknown;
+  #body: unknown;
   #aborter = new AbortController();
   /** Of the hook that is asked now. */
   does: HookDeeds = [];
@@ -51,8 +52,14 @@ export class OutsideExchange {
   get request(): unknown {
     return this.#request ?? fail("internal", "x.request is not there before the body is read.");
   }
-  get body(): never {
-    return fail("internal", "x.body does not reach a plugin outside the gateway: read x.request.");
+  get body(): unknown {
+    return (
+      this.#body ??
+      fail("internal", "x.body reaches a plugin outside the gateway in edit alone: read x.request.")
+    );
+  }
+  set body(fields: unknown) {
+    this.#body = fields;
   }
   get signal(): AbortSignal {
     return this.#aborter.signal;

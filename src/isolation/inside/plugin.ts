@@ -1,6 +1,6 @@
 // The other end: a plugin's own process, which is asked for its hooks. It reads frames, runs what they name, and writes answers.
 import type { Duplex } from "node:stream";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, faultOf, type Fault } from "../../model/error.ts";
 import { Scope } from "../../lib/scope.ts";
 import {
   frameIn,
@@ -28,8 +28,10 @@ export class OutsidePlugin implements GatewayEnd {
   readonly #reader = new LineReader();
   readonly #waiting = new Map<
     number,
-    { resolve(value: unknown): void; reject(error: Error): void }
+    { resolve(value: unknown): void; reject(error: Error): void; readonly lent: boolean }
   >();
+  /** What was thrown by something that the gateway lends: let through, it is a failure and no word. */
+  readonly #lent = new WeakSet<object>();
   readonly #exchanges = new Exchanges();
   readonly #stages = new Map<number, { hear(event: unknown): void; flush(): void; end(): void }>();
   readonly #scope = new Scope();
@@ -60,7 +62,7 @@ export class OutsidePlugin implements GatewayEnd {
   ask(name: string, given: unknown, of?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const ask = ++this.#last;
-      this.#waiting.set(ask, { resolve, reject });
+      this.#waiting.set(ask, { resolve, reject, lent: of === undefined });
       this.#stream.write(written({ ask, name, with: given, ...(of !== undefined && { of }) }));
     });
   }
@@ -82,6 +84,7 @@ export class OutsidePlugin implements GatewayEnd {
       try {
         fail(kind, message, more);
       } catch (problem) {
+        if (waiting?.lent) this.#lent.add(problem as Error);
         waiting?.reject(problem as Error);
       }
     } else if ("error" in frame) waiting?.reject(new Error(frame.error));
@@ -95,7 +98,7 @@ export class OutsidePlugin implements GatewayEnd {
       const value: unknown = typeof work?.then === "function" ? await work : work;
       said = { answer: ask, ...(value !== undefined && { value }) };
     } catch (problem) {
-      const word = faultOf(problem);
+      const word = this.#wordOf(problem);
       said = word
         ? { answer: ask, fault: { ...word, cause: undefined } }
         : { answer: ask, error: String((problem as Error)?.stack ?? problem).slice(0, 2_000) };
@@ -107,6 +110,11 @@ export class OutsidePlugin implements GatewayEnd {
       text = written({ answer: ask, error: "What it gave cannot be written down." });
     }
     this.#stream.write(text);
+  }
+
+  #wordOf(problem: unknown): Fault | undefined {
+    const lent = typeof problem === "object" && problem !== null && this.#lent.has(problem);
+    return lent ? undefined : faultOf(problem);
   }
 
   #work(ask: number, name: string, given: Said): any {
@@ -189,7 +197,9 @@ export class OutsidePlugin implements GatewayEnd {
       this.tell("stop", { stage, fault });
     };
     const broke = (problem: unknown) =>
-      stop(faultOf(problem) ?? { kind: "internal", message: String((problem as Error)?.message) });
+      stop(
+        this.#wordOf(problem) ?? { kind: "internal", message: String((problem as Error)?.message) },
+      );
     let hear: Hook = () => {};
     try {
       hear =
@@ -221,6 +231,14 @@ const nothing = (value: unknown): any =>
 
 const HOOKS: { readonly [hook: string]: Run } = {
   admit: (hook, { credential }, x) => nothing(hook(x, credential)),
+  async edit(hook, { body }, x) {
+    x.body = body;
+    const said = (await hook(x)) as Said | undefined;
+    x.body = undefined;
+    // JSON has no word for a field that is taken away.
+    const without = Object.keys(said ?? {}).filter((field) => said![field] === undefined);
+    return { fields: said, without };
+  },
   rewrite: async (hook, { request }, x) => ({ request: await hook(request, x) }),
   inspect: (hook, { request }, x) => nothing(hook(request, x)),
   async route(hook, { candidates }, x) {

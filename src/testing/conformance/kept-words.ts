@@ -38,6 +38,7 @@ async function heard(hooks: Hooks): Promise<void> {
       // Other checks say what a hook may throw.
     }
   };
+  await quietly(() => hooks.edit?.(x));
   await quietly(() => hooks.rewrite?.(request, x));
   await quietly(() => hooks.inspect?.(request, x));
   await quietly(() => hooks.route?.([pretend.candidate()], x));

@@ -25,6 +25,7 @@ export function middleware(subject: Subject): Check[] {
     each("has hooks, and only those there are", shape),
     each("its routes are well-formed", ({ routes = [] }) => wellFormed(routes)),
     each("admit: lets in or says why not", admit),
+    each("edit: gives fields of a body, and changes none", edit),
     each("rewrite: gives a request, and changes none", rewrite),
     each("inspect: lets pass or says why not, and changes nothing", inspect),
     each("route: gives fewer, in another order, or reasons", route),
@@ -76,6 +77,13 @@ async function admit({ admit: hook }: Hooks): Promise<void> {
       await orFault("admit", () => hook(x, secret));
       assert.ok(x.done.identified.length <= 1, "a request is identified once");
     }
+}
+
+async function edit({ edit: hook }: Hooks): Promise<void> {
+  const fields = await orFault("edit", () => hook?.(pretend.exchange()));
+  assert.ok(["object", "undefined"].includes(typeof fields), "edit gives fields, or nothing");
+  for (const field of ["model", "stream"])
+    assert.ok(!(field in (fields ?? {})), `${field} was read already, and is not edit's to give`);
 }
 
 async function rewrite({ rewrite: hook }: Hooks): Promise<void> {

@@ -76,7 +76,7 @@ async function sentBy(x: HostExchange): Promise<Buffer> {
 const NOTHING: Survey = { features: [], named: [] };
 
 /** What a protocol sees in it, and what stands in the tables that hold for all of them. */
-function surveyed(server: ServerHalf<Kind> | undefined, body: Body): Survey {
+export function surveyed(server: ServerHalf<Kind> | undefined, body: Body): Survey {
   const survey = server?.survey(body) ?? NOTHING;
   if (survey.named && survey !== NOTHING) return survey;
   const named = look(body);
@@ -111,7 +111,7 @@ function check({ server, validate }: MountedFrontend, body: Body, odd: boolean):
     });
 }
 
-function bytesOf(edits: Body | undefined): number {
+export function bytesOf(edits: Body | undefined): number {
   let sum = 0;
   for (const field in edits)
     for (const one of [edits[field]].flat() as readonly unknown[])

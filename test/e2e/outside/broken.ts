@@ -8,13 +8,33 @@ import { Worker } from "node:worker_threads";
 
 const said = (request: any): string => JSON.stringify(request);
 const kept: unknown[] = [];
-const ways: Record<string, (x: any) => unknown> = {
+const asks = async (x: any, ctx: any, model: string, signal?: AbortSignal) => {
+  const body = { model, messages: [{ role: "user", content: "May it?" }] };
+  const { id, calls, body: said } = await ctx.ask({ path: "/v1/chat/completions", body }, { as: x, signal });
+  x.header("x-judge", said.choices[0].message.content);
+  x.header("x-judge-calls", String(calls.length));
+  x.header("x-judge-cost", typeof calls[0].costNano);
+};
+const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "read-a-file": () => { readFileSync(process.platform === "linux" ? "/etc/passwd" : "/etc/hosts"); },
   "write-a-file": () => { writeFileSync("/tmp/tollgate-was-here", "x"); },
   "dial-out": () => new Promise((resolve, reject) => connect(9, "127.0.0.1").on("error", reject).on("connect", resolve)),
   "fork": () => { execFileSync("/bin/true"); },
   "thread": () => { new Worker("1", { eval: true }); },
-  "env": (x) => { x.label("env", Object.keys(process.env).join("_") || "none"); },
+  "env": (x, ctx) => { x.header("x-env", Object.keys(process.env).join("_") + ctx.env("NAMED")); },
+  "unnamed-env": (_x, ctx) => { ctx.env("SECRET"); },
+  "named-file": async (x, ctx) => { x.header("x-file", (await ctx.readFile("named.txt")).toString() + readFileSync(import.meta.dirname + "/named.txt", "utf8")); },
+  "unnamed-file": async (_x, ctx) => { await ctx.readFile("gateway.yaml"); },
+  "unnamed-file-beside": async (_x, ctx) => { await ctx.readFile("named.txt/../unnamed.txt"); },
+  "unnamed-file-itself": () => { readFileSync(import.meta.dirname + "/unnamed.txt"); },
+  "private-host": async (_x, ctx) => { await ctx.fetch("http://127.0.0.1:9/"); },
+  "metadata-host": async (_x, ctx) => { await ctx.fetch("http://169.254.169.254/latest/"); },
+  "control-socket": async (_x, ctx) => { await new Promise((done, failed) => connect(process.cwd() + "/../control.sock").on("connect", done).on("error", failed)); },
+  "ask": (x, ctx) => asks(x, ctx, "other/echo"),
+  "ask-where-there-is-none": (x, ctx) => asks(x, ctx, "nowhere/none"),
+  "ask-itself": (x, ctx) => asks(x, ctx, "demo/echo"),
+  "ask-and-give-up": (x, ctx) => asks(x, ctx, "slow/model", AbortSignal.timeout(50)),
+  "ask-for-another": async (_x, ctx) => { await ctx.ask({ path: "/v1/chat/completions", body: { model: "other/echo", messages: [] } }, { as: { id: "a-b" } }); },
   "loop": () => { for (;;) ; },
   "leak": () => { for (;;) kept.push(new Array(1e6).fill(Math.random())); },
   "leak-bytes": () => { for (let i = 0; i < 1100; i++) kept.push(Buffer.alloc(1 << 20, 1)); return new Promise(() => {}); },
@@ -30,10 +50,18 @@ export default defineMiddleware({
   api: 1, name: "guard", summary: "Does what it is told", sends: "nowhere",
   options: { type: "object", additionalProperties: false, properties: {
     mask: { type: "string", default: "never", description: "A word that it takes out of answers" } } },
+  needs: { env: ["NAMED"], files: ["named.txt"] },
   setup: ({ mask }, ctx) => ({
+    edit: ({ headers, body }) =>
+      headers["x-edit"] ? { messages: [...(body.messages as any), { role: "user", content: headers["x-edit"] }], user: undefined } as never : undefined,
+    watch: (call, stop) => (event) => {
+      if (event.type === "finish" && call.exchange.headers["x-do"] === "ask-at-the-end")
+        asks({ header() {} }, { ask: (of: any) => ctx.ask(of, { as: call.exchange }) }, "other/echo")
+          .then(() => ctx.log.info({}, "asked beside an answer"), (error) => stop({ kind: "internal", message: String(error) }));
+    },
     async inspect(request, x) {
       const way = Object.keys(ways).find((each) => said(request).includes("do:" + each + ";"));
-      if (way) await ways[way]!(x);
+      if (way) await ways[way]!(x, ctx);
     },
     event: (_call, next) => (event) =>
       next(event.type === "delta" ? { ...event, text: event.text.replaceAll(mask, "***") } : event),

@@ -13,6 +13,14 @@ export const middlewareDefects: readonly Defect[] = [
   },
   {
     in: "middleware-guard",
+    what: "another model, where it may put fields of the body",
+    from: "inspect(request, x) {",
+    to: 'edit: () => ({ model: "dearer" }),\n      inspect(request: any, x: any) {',
+    check: "edit: gives fields of a body, and changes none",
+    says: /model was read already/,
+  },
+  {
+    in: "middleware-guard",
     what: "a word that passes in two pieces",
     from: "ends.set(event.index, text.slice(Math.max(0, text.length - longest + 1)));",
     to: "",
