@@ -15,12 +15,4 @@ export const COUNTED = [
 /** Each `Limit.unit`. */
 export const LIMIT_UNITS = [...COUNTED, "nano_usd"] as const;
 /** Each `Limit.per`. */
-export const LIMIT_SPANS = [
-  "minute",
-  "hour",
-  "day",
-  "week",
-  "month",
-  "total",
-  "open",
-] as const;
+export const LIMIT_SPANS = ["minute", "hour", "day", "week", "month", "total", "open"] as const;

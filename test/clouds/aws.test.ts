@@ -298,11 +298,12 @@ describe("a guardrail of the operator's", () => {
       plugins: { aws },
       yaml: `
 frontends: [chat-completions, messages]
-middleware: [zdr]
+middleware: [door, zdr]
 providers:
   bedrock:
     use: aws
-    with: { region: ${REGION}, runtime_url: "${fake.url}", access_key_id: ${KEYS.id}, secret_access_key: ${KEYS.secret}, guardrail: { id: blocks, version: "3" }${more} }
+    with: { region: ${REGION}, runtime_url: "${fake.url}", guardrail: { id: blocks, version: "3" }${more} }
+    credentials: [{ name: main, with: { access_key_id: ${KEYS.id}, secret_access_key: ${KEYS.secret} }, zdr: { declared: true } }]
 `,
     });
 
@@ -330,7 +331,10 @@ providers:
         headers: { "content-type": "application/json", "service-zdr": "required" },
         body: JSON.stringify(chat(`bedrock/${model}`)),
       });
-      expect(refused.status).toBe(403);
+      expect([refused.status, await refused.text()]).toEqual([
+        400,
+        expect.stringContaining("guardrailConfig"),
+      ]);
       expect(fake.up.requests).toHaveLength(2);
     },
   );

@@ -334,10 +334,13 @@ describe("vectors", () => {
   it("that are missing, or of another width, are no answer", async () => {
     const predictions = [{ embeddings: { values: [1, 2], statistics: { token_count: 1 } } }];
     for (const body of [{ predictions }, { predictions: [] }, { predictions: [{}] }, {}]) {
-      fake.next.push(json(body as never));
+      await using own = await mounted();
+      // It is asked once more, and says so again.
+      fake.next.push(...Array.from({ length: 4 }, () => json(body as never)));
       await expect(
-        openai.embeddings.create({ model: `vertex/${VECTORS}`, input: "Hello", dimensions: 4 }),
+        clientOf(own).embeddings.create({ model: `vertex/${VECTORS}`, input: "Hello", dimensions: 4 }),
       ).rejects.toMatchObject({ status: 502 });
+      fake.next.length = 0;
     }
   });
 });
