@@ -104,6 +104,9 @@ function stdout(sync: boolean) {
   };
 }
 
+/** By which Node tells a plugin's edited file from the one before: no editor opens it by that name. */
+const VERSION = /\?version=[0-9a-f]+(?=:\d)/;
+
 /** The parts of an error that hold no request and no header: other properties of foreign errors often do. */
 function errorShape(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -116,7 +119,7 @@ function errorShape(error: unknown): unknown {
     stack: stack
       ?.split("\n")
       .slice(1, 9)
-      .map((line) => line.trim())
+      .map((line) => line.trim().replace(VERSION, ""))
       .join("\n"),
     ...(cause instanceof Error ? { cause: errorShape(cause) } : {}),
     ...(error instanceof AggregateError

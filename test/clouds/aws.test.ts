@@ -329,7 +329,7 @@ providers:
       const refused = await fetch(`${own.url}/v1/chat/completions`, {
         method: "POST",
         headers: { "content-type": "application/json", "service-zdr": "required" },
-        body: JSON.stringify(chat(`bedrock/${model}`)),
+        body: JSON.stringify({ ...chat(`bedrock/${model}`), tools: undefined }),
       });
       expect([refused.status, await refused.text()]).toEqual([
         400,

@@ -338,7 +338,11 @@ describe("vectors", () => {
       // It is asked once more, and says so again.
       fake.next.push(...Array.from({ length: 4 }, () => json(body as never)));
       await expect(
-        clientOf(own).embeddings.create({ model: `vertex/${VECTORS}`, input: "Hello", dimensions: 4 }),
+        clientOf(own).embeddings.create({
+          model: `vertex/${VECTORS}`,
+          input: "Hello",
+          dimensions: 4,
+        }),
       ).rejects.toMatchObject({ status: 502 });
       fake.next.length = 0;
     }
