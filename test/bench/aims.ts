@@ -99,7 +99,7 @@ export function aims({ results, grown, start, streamKb }: Found, fsyncUs: number
     const [a, b] = [at(results, lane, mine), at(results, lane, NO_HOOK)];
     if (a && b) aim(lane, `${mine}: ${what}`, excess(a, b, figure), "≤", bound, "µs");
   };
-  beside("child", "inspect in a child", "CPU a request, of both processes", cost, 60);
+  beside("child", "inspect in a child", "CPU a request, of both processes", cost, 30);
   beside("child-500", "inspect in a child", "added p50", p50, 30);
   beside("watch", "watch", "CPU an event", cost, 2);
   beside("watch", "watch elsewhere", "CPU an event", cost, 0.1);

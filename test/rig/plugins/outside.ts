@@ -29,6 +29,7 @@ export const withGuard = (up: Biller, within: boolean): Promise<Daemon> =>
     yaml: `
 workers: 2
 frontends: ${FRONTENDS}
+attempts: { target: 1 }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 middleware:
   - auth
