@@ -26,7 +26,7 @@ const WORSE = 0.03;
 export const at = (results: readonly Result[], lane: string, target: string) =>
   results.find((r) => r.lane.name === lane && r.target === target);
 
-export function aims({ results, grown, start, streamKb }: Found, fsyncUs: number): Aim[] {
+export function aims({ results, grown, start, streamKb, young }: Found, fsyncUs: number): Aim[] {
   const rows: Aim[] = [];
   const aim = (
     lane: string,
@@ -103,6 +103,8 @@ export function aims({ results, grown, start, streamKb }: Found, fsyncUs: number
   beside("child-500", "inspect in a child", "added p50", p50, 30);
   beside("watch", "watch", "CPU an event", cost, 2);
   beside("watch", "watch elsewhere", "CPU an event", cost, 0.1);
+  if (young)
+    aim("young", "CPU of requests 5,000 to 10,000 against settled", median(young), "≤", 1.3);
   for (const { what, small, large } of grown)
     aim("growth", `${what}: CPU`, ratio(large, small, cost), "≤", 1.1);
   if (start) {

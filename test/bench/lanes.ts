@@ -20,6 +20,8 @@ export interface Lane {
   readonly stream: boolean;
   readonly connections: number;
   readonly ms: number;
+  /** It ends with so many requests, if that is sooner. */
+  readonly most?: number;
   readonly rate?: number;
   readonly once?: boolean;
   /** Enough of them: each takes long, and holds thousands of events. */
@@ -120,6 +122,7 @@ export function loadOf(lane: Lane, target: Target): Load {
     body: JSON.stringify({ ...head, messages: [{ role: "user", content }] }),
     connections: lane.connections,
     ms: lane.ms,
+    ...(lane.most !== undefined && { most: lane.most }),
     ...(lane.rate !== undefined && { rate: lane.rate }),
     ...(lane.once && { once: true }),
   };

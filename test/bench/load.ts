@@ -10,6 +10,8 @@ export interface Load {
   body: string;
   connections: number;
   ms: number;
+  /** It ends with so many requests, if that is sooner. */
+  most?: number;
   /** Requests a second; absent: closed loop. */
   rate?: number;
   /** Each connection asks once, and the load ends with the last answer. */
@@ -125,7 +127,8 @@ class Run {
 
   #next(client: Client | undefined): void {
     this.#active--;
-    const late = now() >= this.#until;
+    const { most = Infinity } = this.#load;
+    const late = now() >= this.#until || this.#requests + this.#active >= most;
     if (this.#load.rate !== undefined) {
       if (client) this.#idle.push(client);
       if (late && this.#active === 0) this.#end();

@@ -17,10 +17,13 @@ import { ended, pinned, run, serving } from "./process.ts";
 import { median } from "./rounds.ts";
 import { type Found, stepsOf } from "./steps.ts";
 import { aimTable, table } from "./table.ts";
+import { laneOf } from "./lanes.ts";
+import { where } from "./where.ts";
 
 const { values: given } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
+    where: { type: "boolean", default: false },
     peer: { type: "boolean", default: false },
     before: { type: "string" },
     url: { type: "string", multiple: true, default: [] },
@@ -59,6 +62,8 @@ const HELP = `npm run bench -- [options]
                    and nothing else
   --lane <name>    only this one, any number of times:
                    ${steps.all.map(({ name }) => name).join(", ")}
+  --where          where the time of one request goes, of the lane that is named or of json-1k: by thread, file and
+                   function, bytes and promises; and nothing else
   --rounds <n>     of which the medians are told
   --out <folder>   for raw.json, table.md and plot.svg; test/bench/out when absent
   --help
@@ -145,4 +150,7 @@ if (given.help) process.stdout.write(`${HELP}\n`);
 else if (unknown !== undefined) {
   say(`There is no lane "${unknown}".\n\n${HELP}`);
   process.exitCode = 1;
+} else if (given.where) {
+  const lane = laneOf(given.lane?.[0] ?? "json-1k", { ms: 0, events: 30 });
+  process.stdout.write(await where(lane, { warmMs: 12_000, durability: "power" }));
 } else await main();

@@ -6,6 +6,7 @@ import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
 import { besidePostgres } from "./postgres.ts";
 import { begun, weighed, type Start } from "./start.ts";
+import { young } from "./young.ts";
 import {
   bare,
   collecting,
@@ -40,6 +41,8 @@ export interface Found {
   grown: Grown[];
   start?: Start;
   streamKb?: number;
+  /** CPU of a young process's request over a settled one's. */
+  young?: readonly number[];
 }
 
 export interface Step {
@@ -233,6 +236,15 @@ export function stepsOf(plan: Plan): Steps {
         about: "what 1,000 open streams weigh, in a fresh process",
         async run(side, found) {
           found.streamKb = await weighed(side, laneOf("sse-1000", length), quick ? 1 : 3);
+        },
+      },
+      {
+        name: "young",
+        about: "requests 5,000 to 10,000 of a fresh process, and the same process settled",
+        async run(side, found) {
+          const lane = laneOf("json-1k", length);
+          const times = quick ? 2 : 3;
+          found.young = await young(side, lane, { times, settleMs: plan.warmMs });
         },
       },
       {

@@ -62,6 +62,8 @@ export interface GateOptions {
   core?: 0 | undefined;
   /** Another checkout of this program, with its dependencies; this one when absent. */
   root?: string;
+  /** Its inspector is open. */
+  inspect?: boolean;
 }
 
 /** Long enough to be taken, and no secret. */
@@ -84,6 +86,8 @@ ${Array.from({ length: of.models ?? 0 }, (_, i) => `  m${i}: ["up/bench-${i}"]`)
 
 export interface Gate extends Target {
   readonly dir: string;
+  /** Where its inspector listens, if that was asked for. */
+  readonly inspector: string | undefined;
 }
 
 export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate> {
@@ -95,6 +99,7 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   const entry = of.dist
     ? [join(root, "dist/src/cli/bin.js")]
     : ["--conditions=tollgate-source", join(root, "src/cli/bin.ts")];
+  if (of.inspect) entry.unshift("--inspect=127.0.0.1:0");
   const child = run([...entry, "serve", "-c", file, "--no-watch"], "core" in of ? of.core : 0, {
     cwd: dir,
     ipc: false,
@@ -122,6 +127,8 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
     headers: { authorization: `Bearer ${key}` },
     prefix: "up/",
     dir,
+    // The process begins once more, in its own place: the last one is it.
+    inspector: [...output.matchAll(/Debugger listening on (ws:\S+)/g)].at(-1)?.[1],
     async stop() {
       clearInterval(scraping);
       await ended(child);
