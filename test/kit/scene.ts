@@ -11,6 +11,7 @@ import type {
 } from "../../src/config/types.ts";
 import { toHandler } from "../../src/gateway/http/adapter.ts";
 import { createApp } from "../../src/gateway/http/app.ts";
+import { straight } from "../../src/gateway/http/straight.ts";
 import { build } from "../../src/gateway/generation/build.ts";
 import type { Services } from "../../src/gateway/services/services.ts";
 import { ClaimTable } from "../../src/gateway/services/claims.ts";
@@ -330,7 +331,8 @@ export async function scene(of: Scene) {
     frontends: built.frontends,
     ready: () => ({ ready: true, state: "ready" }),
   });
-  const server = createServer(toHandler(app));
+  const straightOn = straight(built.gen, built.frontends);
+  const server = createServer(toHandler(app, undefined, straightOn));
   await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

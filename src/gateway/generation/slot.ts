@@ -13,6 +13,7 @@ import { mustHaveAdmin } from "../admin/needed.ts";
 import { listenAdmin } from "../admin/listener.ts";
 import { toHandler } from "../http/adapter.ts";
 import { createApp, stray, type Refused } from "../http/app.ts";
+import { straight } from "../http/straight.ts";
 import { build, type BuiltGeneration } from "./build.ts";
 import { retaining, unkeepable } from "../services/retention.ts";
 import { answered } from "../services/nodes.ts";
@@ -187,6 +188,7 @@ export class GenerationSlot {
       handler: toHandler(
         app,
         stray(built.frontends, (refusal) => this.#turnedAway("clients", refusal)),
+        straight(built.gen, built.frontends),
       ),
       admin: this.#admin(built),
       at: wallClock(),

@@ -3,17 +3,18 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
+import type { Straight } from "./straight.ts";
 
 /**
  * A handler that answers on the node response itself resolves when its answer has begun; its return value is not looked at.
- * `stray` answers what h3 answered by itself: a path that it cannot decode, say.
+ * `stray` answers what h3 answered by itself: a path that it cannot decode, say. `straight` is asked before h3 is.
  */
-export const toHandler =
-  (
-    app: H3,
-    stray?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
-  ): RequestListener =>
-  async (req, res) => {
+export function toHandler(
+  app: H3,
+  stray?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
+  straight?: Straight,
+): RequestListener {
+  const searched = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     try {
       const answer = await app.fetch(new NodeRequest({ req, res }));
       if (begun(res)) return;
@@ -23,6 +24,16 @@ export const toHandler =
       broken(res);
     }
   };
+  return (req, res) => {
+    try {
+      const walking = straight?.(req, res);
+      if (walking) walking.catch(() => broken(res));
+      else void searched(req, res);
+    } catch {
+      broken(res);
+    }
+  };
+}
 
 const begun = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
 

@@ -34,15 +34,17 @@ export interface DoorOptions {
 }
 
 /** Headers that must stand once: of two, a proxy in front may believe the other one. */
-const ONCE = new Set([
-  "host",
-  "origin",
-  "expect",
-  "content-type",
-  "content-length",
-  "authorization",
-  "transfer-encoding",
-]);
+const ONCE: ReadonlyMap<string, number> = new Map(
+  [
+    "host",
+    "origin",
+    "expect",
+    "content-type",
+    "content-length",
+    "authorization",
+    "transfer-encoding",
+  ].map((name, i) => [name, 1 << i]),
+);
 
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
 
@@ -121,13 +123,12 @@ const FOREIGN_PAGE: Refusal = {
 const bad = (code: string, message: string): Refusal => ({ status: 400, code, message });
 
 function repeated(rawHeaders: readonly string[]): string | undefined {
-  let seen = "";
+  let seen = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase();
-    if (!ONCE.has(name)) continue;
-    const mark = `|${name}|`;
-    if (seen.includes(mark)) return name;
-    seen += mark;
+    const mark = ONCE.get(name) ?? 0;
+    if ((seen & mark) !== 0) return name;
+    seen |= mark;
   }
   return undefined;
 }
