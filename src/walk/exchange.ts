@@ -86,12 +86,12 @@ export class HostExchange implements Exchange {
   #privacy: Privacy = "off";
   #headers: HeadersIn | undefined;
   #query: URLSearchParams | undefined;
-  #reading: Promise<Exchange> | undefined;
+  #reading: Promise<HostExchange> | undefined;
   #request: ModelRequest | undefined;
   #size: Exchange["size"] | undefined;
   #aborter: AbortController | undefined;
   #trace: RequestTrace | undefined;
-  readonly #receive: (exchange: HostExchange) => Promise<void>;
+  readonly #receive: (exchange: HostExchange) => Promise<HostExchange>;
 
   constructor(of: {
     id: string;
@@ -100,7 +100,7 @@ export class HostExchange implements Exchange {
     req: IncomingMessage;
     res: ServerResponse;
     params: { readonly [name: string]: string };
-    receive: (exchange: HostExchange) => Promise<void>;
+    receive: (exchange: HostExchange) => Promise<HostExchange>;
     asker?: Asker<HostExchange>;
   }) {
     this.id = of.id;
@@ -248,7 +248,7 @@ export class HostExchange implements Exchange {
   }
 
   read(): Promise<Exchange> {
-    return (this.#reading ??= this.#receive(this).then(() => this));
+    return (this.#reading ??= this.#receive(this));
   }
 
   /** Its body is asked for and is not here: whatever waits for that waits for the client. */

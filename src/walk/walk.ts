@@ -29,17 +29,15 @@ export interface IncomingRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly params: { readonly [name: string]: string };
-  /** A plugin makes it on behalf of another one. */
-  readonly asker?: Asker<HostExchange>;
 }
 
-export async function walk(
+export function walk(
   gen: Generation,
   mounted: MountedRoute,
-  incoming: IncomingRequest,
+  { req, res, params }: IncomingRequest,
 ): Promise<void> {
-  const x = new HostExchange({ id: nextId(), gen, route: mounted, ...incoming, receive });
-  await walked(x, mounted);
+  const x = new HostExchange({ id: nextId(), gen, route: mounted, req, res, params, receive });
+  return walked(x, mounted);
 }
 
 /** For a plugin, on behalf of the request that it is asked about. */

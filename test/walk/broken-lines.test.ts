@@ -37,8 +37,8 @@ async function codeAt(origin: string): Promise<string> {
 
 async function codeOf(pool: Pick<Dispatcher, "dispatch">): Promise<string> {
   const flight = new UpstreamResponse(dog, TIMEOUTS);
-  const of = { method: "GET", path: "/", headers: [], body: null, fresh: false };
-  const problem = await flight.go({ pool } as never, of).then(
+  const of = { method: "GET", path: "/", headers: [], body: null };
+  const problem = await flight.go({ stage: "unsent", fresh: false }, { pool } as never, of).then(
     () => new Promise((resolve) => flight.take({ data() {}, end: resolve })),
     (error: unknown) => error,
   );

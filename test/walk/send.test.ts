@@ -19,12 +19,11 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   using dog = new Watchdog();
   const pool = new Pool(up.base);
   const flight = new UpstreamResponse(dog, TIMEOUTS);
-  await flight.go({ pool } as never, {
+  await flight.go({ stage: "unsent", fresh: false }, { pool } as never, {
     method: "GET",
     path: "/",
     headers: [],
     body: null,
-    fresh: false,
   });
   await quiet(50);
   let pieces = 0;

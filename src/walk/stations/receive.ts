@@ -16,14 +16,17 @@ import { NO_BODY, understand } from "../request/understand.ts";
 import { oneReading } from "./ambiguous-keys.ts";
 
 /** The body, now: size, UTF-8, one meaning only, schema. The arrival becomes an exchange. */
-export async function receive(x: HostExchange): Promise<void> {
+export async function receive(x: HostExchange): Promise<HostExchange> {
   const inner = x["~"];
   const { gen, req } = inner;
   const { route } = inner;
   if (!route) throw new Error(`${x.path} is answered by its frontend: it reads no body.`);
   const bodiless = isBodiless(x.method);
   expect(x, bodiless ? "none" : (route.body ?? "json"));
-  const raw = bodiless ? NO_BYTES : await sentBy(x);
+  const asked = performance.now();
+  const raw = bodiless ? NO_BYTES : await collect(x);
+  // Waiting for it is the client's time, not ours.
+  inner.awayMs += performance.now() - asked;
   const understood = bodiless
     ? NO_BODY
     : understand(raw, req.headers["content-type"]!, gen.maxValues);
@@ -63,14 +66,7 @@ export async function receive(x: HostExchange): Promise<void> {
     edits: read?.edits,
     record: read?.record,
   };
-}
-
-/** Waiting for it is the client's time, not ours. */
-async function sentBy(x: HostExchange): Promise<Buffer> {
-  const asked = performance.now();
-  const raw = await collect(x);
-  x["~"].awayMs += performance.now() - asked;
-  return raw;
+  return x;
 }
 
 const NOTHING: Survey = { features: [], named: [] };

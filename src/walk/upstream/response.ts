@@ -44,7 +44,14 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   #refused: Error | undefined;
   /** Its last bytes could not be sent. */
   #cut = false;
-  #head: { resolve(): void; reject(error: unknown): void } | undefined;
+  /** Its call, until there is a head: it is told how far it has come. */
+  #head:
+    | {
+        readonly call: { stage: CallStage };
+        resolve(response: UpstreamResponse): void;
+        reject(error: unknown): void;
+      }
+    | undefined;
 
   /** `hinted`: the total is the client's own wish. */
   constructor(dog: Watchdog, timeouts: HintedTimes) {
@@ -61,15 +68,16 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     return this.#cut ? "cut" : "unanswered";
   }
 
-  /** Resolves with upstream's head. */
+  /** Resolves with itself when it has a head. */
   go(
+    call: { stage: CallStage; readonly fresh: boolean },
     wire: Wire,
-    of: { method: string; path: string; headers: string[]; body: Buffer | null; fresh: boolean },
-  ): Promise<void> {
-    return new Promise<void>((resolve, reject) => {
-      this.#head = { resolve, reject };
+    of: { method: string; path: string; headers: string[]; body: Buffer | null },
+  ): Promise<UpstreamResponse> {
+    return new Promise((resolve, reject) => {
+      this.#head = { call, resolve, reject };
       this.#dog.watch(this);
-      const line = of.fresh ? wire.fresh() : wire.pool;
+      const line = call.fresh ? wire.fresh() : wire.pool;
       line.dispatch(
         {
           method: of.method as Dispatcher.HttpMethod,
@@ -80,7 +88,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
         this,
       );
       // It ends with this request.
-      if (of.fresh) line.close().catch(() => {});
+      if (call.fresh) line.close().catch(() => {});
     });
   }
 
@@ -141,7 +149,15 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     this.status = status;
     this.headers = headers;
     this.#due = this.#dog.now + this.#timeouts.idleMs;
-    this.#head?.resolve();
+    this.#waiter()?.resolve(this);
+  }
+
+  /** It waits no longer. */
+  #waiter() {
+    const head = this.#head;
+    this.#head = undefined;
+    if (head) head.call.stage = this.stage;
+    return head;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -171,7 +187,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   onResponseError(_c: Dispatcher.DispatchController | undefined, cause: Error): void {
     this.#cut = (cause as { code?: string }).code === "EPIPE";
     const told = faultOf(cause) ? cause : broken(cause);
-    this.#head?.reject(told);
+    this.#waiter()?.reject(told);
     this.#over(told);
   }
 

@@ -118,7 +118,7 @@ async function signedInTime(signing: Promise<HeadersOut>): Promise<HeadersOut> {
   }
 }
 
-async function onWire(
+function onWire(
   call: HostCall,
   wire: Wire,
   { out, path, body }: UnsignedRequest,
@@ -131,13 +131,12 @@ async function onWire(
   x["~"].onGone.push(() => {
     if (response.status === 0) response.abort(fault("canceled", "The client went away."));
   });
-  try {
-    const headers = flat(out.headers, own);
-    await response.go(wire, { method: out.method, path, headers, body, fresh: call.fresh });
-  } finally {
-    call.stage = response.stage;
-  }
-  return response;
+  return response.go(call, wire, {
+    method: out.method,
+    path,
+    headers: flat(out.headers, own),
+    body,
+  });
 }
 
 /** The fault of a refusal. */

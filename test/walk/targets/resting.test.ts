@@ -113,7 +113,8 @@ it.each([
       handler.onResponseError(undefined, Object.assign(new Error(code), { code }));
     },
   };
-  const of = { method: "POST", path: "/", headers: [], body: null, fresh: false };
-  await expect(response.go({ pool } as never, of)).rejects.toThrow();
-  expect(response.stage).toBe(stage);
+  const of = { method: "POST", path: "/", headers: [], body: null };
+  const call = { stage: "unsent", fresh: false } as const;
+  await expect(response.go(call, { pool } as never, of)).rejects.toThrow();
+  expect(call.stage).toBe(stage);
 });
