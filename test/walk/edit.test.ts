@@ -14,6 +14,7 @@ const EDITS: { readonly [client: string]: readonly Body[] } = {
   "chat-completions": [
     { messages: [other] },
     { max_completion_tokens: 7 },
+    { tools: [{ type: "function", function: { name: "go", parameters: { type: "object" } } }] },
     { user: "u", x_new: { a: [1] } },
     { temperature: undefined },
   ],
@@ -34,6 +35,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
   await using up = await upstream({
     "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({ error: { message: "no" } }, 400),
   });
+  let features: readonly string[] = [];
   const of: Scene = {
     frontend: CLIENTS[from]!.protocol,
     providers: {
@@ -46,7 +48,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
         }),
       } as never,
     },
-    ...(edit && { hooks: [{ edit }] }),
+    hooks: [{ ...(edit && { edit }) }, { inspect: (_request, x) => void (features = x.features) }],
   };
   await using at = await scene(of);
   const got = await at.ask({ model: "p/m", ...CLIENTS[from]!.least, ...body });
@@ -55,6 +57,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
   return {
     status: got.status,
     asked: up.requests.map((one) => [one.path, one.json()]),
+    features,
     lane: reserve?.asked.lane,
     hold: reserve?.limits,
   };
@@ -96,7 +99,7 @@ it("each sees what the one before made, and so do the hooks behind them", async 
   await using at = await scene(
     toyScene(to.url, [
       {
-        admit: async (x) => void (await x.read()),
+        admit: async (x) => void (await x.read()).request,
         edit: ({ body }) => ({ text: `${body["text"]} one` }),
       },
       {
