@@ -1,4 +1,5 @@
-// The same load on a small gateway and on one that has grown: models in the file, keys in the store, rows in the ledger.
+// The same load on a small gateway and on one that has grown: models in the file, keys and accounts in the store, rows in the
+// ledger, streams that are open and say nothing.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { hasPostgres, startPostgres } from "../kit/postgres.ts";
 import type { Lane } from "./lanes.ts";
 import { addRowsTo, postgresGate } from "./postgres.ts";
 import { measure, type Result, type Side } from "./rounds.ts";
+import { held } from "./held-streams.ts";
 import { answered, tollgate, type GateOptions } from "./targets.ts";
 
 export interface Grown {
@@ -20,7 +22,8 @@ export async function growth(
   lane: Lane,
   { rounds, share }: { rounds: number; share: number },
 ): Promise<Grown[]> {
-  const [models, keys, rows] = [10_000 * share, 100_000 * share, 1_000_000 * share];
+  const [models, keys, accounts] = [10_000 * share, 100_000 * share, 10_000 * share];
+  const rows = 1_000_000 * share;
   const mock = side.mock.port;
   const dirs: string[] = [];
   const ends: AsyncDisposable[] = [];
@@ -44,13 +47,22 @@ export async function growth(
   }
 
   const count = (n: number) => n.toLocaleString("en");
-  type Case = readonly [string, () => Promise<readonly [GateOptions, GateOptions]>];
+  type Pair = readonly [GateOptions, GateOptions & { readonly streams?: number }];
+  type Case = readonly [string, () => Promise<Pair>];
   const cases: Case[] = [
     [`10 → ${count(models)} models`, async () => [{ models: 10 }, { models }]],
     [
       `10 → ${count(keys)} keys`,
       async () => [await filled((db) => addKeys(db, 9)), await filled((db) => addKeys(db, keys))],
     ],
+    [
+      `1 → ${count(accounts)} accounts`,
+      async () => [
+        await filled((db) => addAccounts(db, 1)),
+        await filled((db) => addAccounts(db, accounts)),
+      ],
+    ],
+    ["0 → 1,000 open streams", async () => [{}, { streams: 1_000 }]],
     ...[rows, 10 * rows].map((many): Case => [
       `0 → ${count(many)} ledger rows`,
       async () => [{}, await filled((db) => addRows(db, many))],
@@ -81,10 +93,12 @@ export async function growth(
         await tollgate(mock, { ...small, name: "small" }),
         await tollgate(mock, { ...large, name: "large" }),
       ];
+      const beside = large.streams ? await held(targets[1]!, large.streams) : undefined;
       try {
         const [a, b] = await measure(side, lane, targets, rounds);
         grown.push({ what, small: a!, large: b! });
       } finally {
+        await beside?.[Symbol.asyncDispose]();
         for (const target of targets) await target.stop();
         for (const end of ends.splice(0)) await end[Symbol.asyncDispose]();
       }
@@ -103,6 +117,18 @@ function addKeys(db: DatabaseSync, count: number): void {
      SELECT printf('%064x', i), 'bench-' || i, json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i), said
      FROM n, (SELECT record, said FROM key LIMIT 1)`,
   ).run(count);
+}
+
+/** The key that asks stands in the first of them, which has a budget as the others have. */
+function addAccounts(db: DatabaseSync, count: number): void {
+  db.prepare(
+    `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+     INSERT INTO account (id, record, said)
+     SELECT id, json, json FROM (
+       SELECT 'bench-' || i AS id, json_object('id', 'bench-' || i, 'created', 0, 'version', 1, 'limits',
+         json_array(json_object('scope', 'account:bench-' || i, 'unit', 'requests', 'max', 1000000000, 'per', 'month'))) AS json FROM n)`,
+  ).run(count);
+  db.exec("UPDATE key SET record = json_set(record, '$.account', 'bench-1')");
 }
 
 /** Twins of the entries that are there, before the first one, with their lookups: the chain of hashes goes on undisturbed. */

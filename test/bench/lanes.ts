@@ -5,6 +5,17 @@ import type { Target } from "./targets.ts";
 const TALK =
   "Tell me about the sea, its tides and its weather, and do not leave out the small things that live in it. ";
 
+/** What the client speaks; chat where a lane says nothing. */
+export type Wire = "messages" | "responses";
+
+const PATHS: Readonly<Record<Wire, string>> = {
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
+
+/** Of our gates: where the upstream of the same wire is. */
+const UPSTREAMS: Readonly<Record<Wire, string>> = { messages: "an/", responses: "re/" };
+
 export interface Lane {
   readonly name: string;
   readonly about: string;
@@ -18,6 +29,7 @@ export interface Lane {
   /** The mock's part of the model's name. */
   readonly says: string;
   readonly stream: boolean;
+  readonly wire?: Wire;
   readonly connections: number;
   readonly ms: number;
   /** It ends with so many requests, if that is sooner. */
@@ -62,8 +74,21 @@ export function lanes({ ms, events }: Length): Lane[] {
     mostRounds: 3,
     ms: 0,
   });
+  const full = (name: string, wire?: Wire): Lane => ({
+    ...sse,
+    name,
+    about: `SSE at full speed${wire ? `, ${wire}` : ""}, 16 streams of 200 events`,
+    says: "bench-e200",
+    connections: 16,
+    ms,
+    ...(wire && { wire }),
+  });
+  // Streams and whole answers in turn: each lane meets a process that has served both.
   return [
     { ...json("json-1k", 1024, 128, "1 KB"), ours: all, ms },
+    full("sse-full"),
+    { ...json("json-32", 1024, 32, "1 KB"), ours: all, ms },
+    full("sse-messages", "messages"),
     {
       ...json("rate-500", 1024, 0, "1 KB"),
       about: "JSON 1 KB, open loop, 500 a second",
@@ -72,17 +97,8 @@ export function lanes({ ms, events }: Length): Lane[] {
       rate: 500,
       direct: true,
     },
+    full("sse-responses", "responses"),
     { ...json("json-16k", 16_384, 64, "16 KB"), ms },
-    { ...json("json-200k", 204_800, 16, "200 KB"), ms },
-    { ...json("json-2m", 2_097_152, 4, "2 MB"), ms },
-    {
-      ...sse,
-      name: "sse-full",
-      about: "SSE at full speed, 16 streams of 200 events",
-      says: "bench-e200",
-      connections: 16,
-      ms,
-    },
     {
       ...sse,
       name: "sse-first",
@@ -94,7 +110,9 @@ export function lanes({ ms, events }: Length): Lane[] {
       rate: 100,
       direct: true,
     },
+    { ...json("json-200k", 204_800, 16, "200 KB"), ms },
     paced(50),
+    { ...json("json-2m", 2_097_152, 4, "2 MB"), ms },
     paced(500),
     paced(1000),
   ];
@@ -104,22 +122,36 @@ export function lanes({ ms, events }: Length): Lane[] {
 export const laneOf = (name: string, length: Length): Lane =>
   lanes(length).find((lane) => lane.name === name)!;
 
+/** What a body has beside its model, and how a talk is said in it. */
+function bodyOf(lane: Lane, model: string, content: string): string {
+  const head = { model, ...(lane.stream && { stream: true }) };
+  return JSON.stringify(
+    lane.wire === "responses"
+      ? { ...head, max_output_tokens: 4096, input: content }
+      : { ...head, max_tokens: 4096, messages: [{ role: "user", content }] },
+  );
+}
+
+/** As clients of messages say their key. */
+const keyed = ({ authorization }: Target["headers"]): Target["headers"] => ({
+  "anthropic-version": "2023-06-01",
+  ...(authorization !== undefined && { "x-api-key": authorization.replace(/^Bearer /, "") }),
+});
+
 export function loadOf(lane: Lane, target: Target): Load {
-  const head = {
-    model: `${target.prefix}${lane.says}`,
-    ...(lane.stream && { stream: true }),
-    max_tokens: 4096,
-  };
-  const bare = JSON.stringify({ ...head, messages: [{ role: "user", content: "" }] }).length;
+  const { wire } = lane;
+  const prefix = wire && target.prefix !== "" ? UPSTREAMS[wire] : target.prefix;
+  const model = `${prefix}${lane.says}`;
+  const bare = bodyOf(lane, model, "").length;
   const content = TALK.repeat(Math.ceil(lane.bytes / TALK.length)).slice(
     0,
     Math.max(8, lane.bytes - bare),
   );
   return {
     port: target.port,
-    path: target.path,
-    headers: target.headers,
-    body: JSON.stringify({ ...head, messages: [{ role: "user", content }] }),
+    path: wire ? PATHS[wire] : target.path,
+    headers: wire === "messages" ? keyed(target.headers) : target.headers,
+    body: bodyOf(lane, model, content),
     connections: lane.connections,
     ms: lane.ms,
     ...(lane.most !== undefined && { most: lane.most }),

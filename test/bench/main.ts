@@ -54,7 +54,7 @@ const say = (text: string) => process.stderr.write(`${text}\n`);
 const HELP = `npm run bench -- [options]
 
   --quick          a few minutes: shorter loads, fewer rounds, smaller growth
-  --peer           also a peer gateway, which is installed into a temporary folder
+  --peer           also Portkey and LiteLLM, which are installed into temporary folders
   --url <address>  also whatever answers there, any number of times; TOLLGATE_BENCH_KEY is its bearer, and
                    TOLLGATE_BENCH_PREFIX stands before the names of models
   --before <folder>

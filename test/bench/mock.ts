@@ -12,7 +12,7 @@ interface Wanted {
   events: number;
   pace: number;
   stream: boolean;
-  messages: boolean;
+  wire: keyof typeof SPEECHES;
 }
 
 const number = (text: string, letter: string, otherwise: number) =>
@@ -24,19 +24,23 @@ function wanted(head: string, body: string): Wanted {
     events: number(body, "e", 100),
     pace: number(body, "p", 0),
     stream: body.includes('"stream":true'),
-    messages: head.includes("/messages "),
+    wire: head.includes("/messages ")
+      ? "messages"
+      : head.includes("/responses ")
+        ? "responses"
+        : "chat",
   };
 }
 
 const wholes = new Map<string, Buffer>();
 
-function whole({ size, messages }: Wanted): Buffer {
-  const key = `${size}${messages}`;
+function whole({ size, wire }: Wanted): Buffer {
+  const key = `${size}${wire}`;
   let answer = wholes.get(key);
   if (answer) return answer;
   const text = FILLER.repeat(Math.ceil(size / FILLER.length)).slice(0, Math.max(1, size - 330));
   const body = JSON.stringify(
-    messages
+    wire === "messages"
       ? {
           id: "msg_bench",
           type: "message",
@@ -113,6 +117,75 @@ const MESSAGES = {
     "0\r\n\r\n",
 };
 
+const said = (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] });
+const item = (status: string, content: object[]) => ({
+  id: "msg_bench",
+  type: "message",
+  status,
+  role: "assistant",
+  content,
+});
+const response = (status: string, rest: object) => ({
+  id: "resp_bench",
+  object: "response",
+  created_at: 1_700_000_000,
+  status,
+  model: "bench",
+  output: [],
+  ...rest,
+});
+const PLACE = { item_id: "msg_bench", output_index: 0, content_index: 0 };
+const WORDS = "what was said";
+
+/** Numbers of events stay as they are: what they are costs no one anything. */
+const RESPONSES = {
+  first:
+    named("response.created", { sequence_number: 0, response: response("in_progress", {}) }) +
+    named("response.output_item.added", {
+      sequence_number: 1,
+      output_index: 0,
+      item: item("in_progress", []),
+    }) +
+    named("response.content_part.added", { sequence_number: 2, ...PLACE, part: said("") }),
+  event: (text: string) =>
+    named("response.output_text.delta", {
+      sequence_number: 3,
+      ...PLACE,
+      delta: text,
+      logprobs: [],
+      obfuscation: "Qx7Lw2",
+    }),
+  last:
+    named("response.output_text.done", {
+      sequence_number: 4,
+      ...PLACE,
+      text: WORDS,
+      logprobs: [],
+    }) +
+    named("response.content_part.done", { sequence_number: 5, ...PLACE, part: said(WORDS) }) +
+    named("response.output_item.done", {
+      sequence_number: 6,
+      output_index: 0,
+      item: item("completed", [said(WORDS)]),
+    }) +
+    named("response.completed", {
+      sequence_number: 7,
+      response: response("completed", {
+        output: [item("completed", [said(WORDS)])],
+        usage: {
+          input_tokens: 256,
+          input_tokens_details: { cached_tokens: 0 },
+          output_tokens: 400,
+          output_tokens_details: { reasoning_tokens: 0 },
+          total_tokens: 656,
+        },
+      }),
+    }) +
+    "0\r\n\r\n",
+};
+
+const SPEECHES = { chat: CHAT, messages: MESSAGES, responses: RESPONSES };
+
 /** Every event carries the moment it left, so that its way can be timed. */
 const stamp = () => `@${(process.hrtime.bigint() / 1000n).toString().padStart(16, "0")} `;
 
@@ -124,7 +197,7 @@ class Stream {
 
   constructor(socket: Socket, wish: Wanted, over: () => void) {
     this.#socket = socket;
-    this.#speech = wish.messages ? MESSAGES : CHAT;
+    this.#speech = SPEECHES[wish.wire];
     this.#over = over;
     this.left = wish.events;
   }

@@ -9,6 +9,8 @@ const LANES: Readonly<Record<string, string>> = {
   "json-200k": "JSON, 200 KB",
   "json-2m": "JSON, 2 MB",
   "sse-full": "Streams, full speed",
+  "sse-messages": "Streams, messages",
+  "sse-responses": "Streams, responses",
   "sse-50": "50 streams, paced",
   "sse-1000": "1,000 streams, paced",
 };
@@ -19,6 +21,8 @@ const WHO: Readonly<Record<string, readonly [name: string, colour: string]>> = {
   dispatch: ["bare proxy, undici", "thin"],
   "tollgate power": ["Tollgate", "ours"],
   portkey: ["Portkey", "peer"],
+  litellm: ["LiteLLM", "other"],
+  net: ["bare sockets", "least"],
 };
 const [WIDTH, LEFT, RIGHT, TOP] = [760, 184, 118, 86];
 const [BAR, STEP, GAP] = [13, 17, 18];
@@ -32,10 +36,10 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 .title { font-size: 15px; font-weight: 600 } .lane { font-weight: 600 } .soft { fill: #59636e }
 .told { paint-order: stroke; stroke: #fff; stroke-width: 4px; stroke-linejoin: round }
 .ground { fill: #fff; stroke: #d1d9e0 } .one { stroke: #59636e; stroke-dasharray: 2 3 }
-.bare { fill: #8c959f } .thin { fill: #c1c7cd } .ours { fill: #0a7d4f } .peer { fill: #d4682a }
+.bare { fill: #8c959f } .thin { fill: #c1c7cd } .ours { fill: #0a7d4f } .peer { fill: #d4682a } .other { fill: #b23a6b } .least { fill: #dfe3e7 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .told { stroke: #0d1117 } .soft { fill: #9198a1 } .ground { fill: #0d1117; stroke: #3d444d } .one { stroke: #9198a1 }
-  .bare { fill: #768390 } .thin { fill: #4b535d } .ours { fill: #2fbf7f } .peer { fill: #f0883e }
+  .bare { fill: #768390 } .thin { fill: #4b535d } .ours { fill: #2fbf7f } .peer { fill: #f0883e } .other { fill: #e06c9f } .least { fill: #353c44 }
 }`;
 
 interface Bar {

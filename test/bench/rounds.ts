@@ -96,6 +96,10 @@ export async function measure(
   return results;
 }
 
+/** Whether a target is asked for a lane: peers speak chat, and some have not the breath for a thousand streams. */
+export const takes = (lane: Lane, { chatOnly, mostStreams }: Target): boolean =>
+  !(lane.wire && chatOnly) && !(lane.once && lane.connections > (mostStreams ?? Infinity));
+
 const warm = (lane: Lane): Lane => ({
   ...lane,
   ms: Math.min(lane.ms, 800),

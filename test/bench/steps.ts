@@ -3,20 +3,12 @@
 import { asking, watching } from "./hooks.ts";
 import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
-import { measure, sample, type Result, type Side } from "./rounds.ts";
+import { measure, sample, takes, type Result, type Side } from "./rounds.ts";
 import { besidePostgres } from "./postgres.ts";
 import { begun, weighed, type Start } from "./start.ts";
+import { bare, collecting, direct, elsewhere, tollgate, toward, type Target } from "./targets.ts";
+import { peers } from "./peers.ts";
 import { young } from "./young.ts";
-import {
-  bare,
-  collecting,
-  direct,
-  elsewhere,
-  peer,
-  tollgate,
-  toward,
-  type Target,
-} from "./targets.ts";
 
 /** The two checkouts of one comparison. */
 export const BEFORE = "before";
@@ -32,7 +24,7 @@ export interface Plan {
   /** The operator has said how many: then it is so many everywhere. */
   readonly given: boolean;
   readonly length: Length;
-  /** Compilers learn for some sixty thousand requests of all lanes; a lane's own warming only reminds them. */
+  /** Compilers learn for some sixty thousand requests of all kinds; a lane's own warming only reminds them. */
   readonly warmMs: number;
 }
 
@@ -63,11 +55,19 @@ const ALIKE = { rounds: 61, ms: 300 };
 export function stepsOf(plan: Plan): Steps {
   const { length, rounds, quick, given } = plan;
   const shared: Target[] = [];
-  /** They have been warmed with streams too: what is compiled for both is slower for each, so JSON comes first. */
-  let streamed = false;
 
   async function warm(side: Side, lane: Lane, targets: readonly Target[]): Promise<void> {
     for (const target of targets) await sample(side, { ...lane, ms: plan.warmMs }, target);
+  }
+
+  /** With all that they will be asked, every target alike: compilers keep what fits all of it, as in a gateway in use. */
+  async function warmAll(side: Side, targets: readonly Target[]): Promise<void> {
+    await warm(side, laneOf("json-1k", length), targets);
+    const rest = ["sse-full", "sse-messages", "json-16k", "sse-responses"];
+    for (const name of rest) {
+      const lane = { ...laneOf(name, length), ms: plan.warmMs / rest.length };
+      for (const target of targets) if (takes(lane, target)) await sample(side, lane, target);
+    }
   }
 
   async function gather(side: Side): Promise<void> {
@@ -75,14 +75,14 @@ export function stepsOf(plan: Plan): Steps {
     if (plan.before !== undefined) {
       shared.push(await tollgate(port, { name: BEFORE, root: plan.before }));
       shared.push(await tollgate(port, { name: AFTER }));
-      return warm(side, laneOf("json-1k", length), shared);
+      return warmAll(side, shared);
     }
-    shared.push(await bare("agent", port), await bare("dispatch", port));
+    for (const way of ["agent", "dispatch", "net"] as const) shared.push(await bare(way, port));
     for (const durability of ["power", "process", "relaxed"])
       shared.push(await tollgate(port, { durability }));
-    if (plan.peer) shared.push(await peer(port));
+    if (plan.peer) shared.push(...(await peers(port)));
     shared.push(...plan.urls.map(elsewhere));
-    await warm(side, laneOf("json-1k", length), shared);
+    await warmAll(side, shared);
   }
 
   const common = lanes(length).map((lane): Step => ({
@@ -90,12 +90,10 @@ export function stepsOf(plan: Plan): Steps {
     about: lane.about,
     async run(side, found) {
       if (shared.length === 0) await gather(side);
-      if (lane.stream && !streamed) {
-        streamed = true;
-        await warm(side, laneOf("sse-full", length), shared);
-      }
       const here = shared.filter(
-        ({ name }) => !name.startsWith("tollgate ") || lane.ours.includes(name),
+        (target) =>
+          takes(lane, target) &&
+          (!target.name.startsWith("tollgate ") || lane.ours.includes(target.name)),
       );
       if (lane.direct) here.unshift(direct(side.mock));
       found.results.push(...(await measure(side, lane, here, rounds)));
@@ -225,7 +223,8 @@ export function stepsOf(plan: Plan): Steps {
       },
       {
         name: "growth",
-        about: "models in the file, keys in the store, rows in the ledger",
+        about:
+          "models in the file, keys and accounts in the store, rows in the ledger, open streams",
         async run(side, found) {
           const lane = { ...laneOf("json-1k", length), name: "growth" };
           found.grown = await growth(side, lane, { rounds, share: quick ? 0.1 : 1 });

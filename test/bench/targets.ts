@@ -1,14 +1,11 @@
-// What is measured, each as it would be run: the daemon itself, the two bare proxies, the mock without a gateway before it,
-// a peer from the registry, any address.
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+// What is measured, each as it would be run: the daemon itself, the three bare proxies, the mock without a gateway before it,
+// any address. Peers are in peers.ts.
+import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { ended, NODE, ROOT, run, serving } from "./process.ts";
+import { ended, ROOT, run, serving } from "./process.ts";
 
 export interface Target {
   readonly name: string;
@@ -21,13 +18,17 @@ export interface Target {
   readonly headers: Record<string, string>;
   /** What stands before a model's name. */
   readonly prefix: string;
+  /** What it is asked: chat alone, and not so many streams that one round takes minutes. */
+  readonly chatOnly?: boolean;
+  readonly mostStreams?: number;
   stop(): Promise<void>;
 }
 
-const CHAT = "/v1/chat/completions";
+export const CHAT = "/v1/chat/completions";
 
-export async function bare(way: "agent" | "dispatch", mock: number): Promise<Target> {
-  const { child, pid, port } = await serving("bare.ts", [way, String(mock)], 0);
+export async function bare(way: "agent" | "dispatch" | "net", mock: number): Promise<Target> {
+  const [file, args] = way === "net" ? ["bare-net.ts", []] : ["bare.ts", [way]];
+  const { child, pid, port } = await serving(file, [...args, String(mock)], 0);
   return { name: way, pid, port, path: CHAT, headers: {}, prefix: "", stop: () => ended(child) };
 }
 
@@ -78,6 +79,7 @@ frontends: [chat-completions, messages, responses, models]
 middleware: [auth, zdr, limits, usage${of.middleware === undefined ? "" : `, ${of.middleware}`}]
 ${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
   up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false } }
+  re: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false, responses: true } }
   an: { use: anthropic-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1" } }
 models:
   "plain-*": ["up/*"]
@@ -186,63 +188,6 @@ export async function answered(target: Target): Promise<void> {
   await answer.arrayBuffer();
 }
 
-const PEER = "@portkey-ai/gateway";
-
-/** Its streams fail with the newest of what it depends on; with this one they work. */
-export async function peer(mock: number): Promise<Target> {
-  const dir = join(tmpdir(), "tollgate-bench-peer");
-  const entry = join(dir, "node_modules", PEER, "build/start-server.js");
-  if (!existsSync(entry)) {
-    mkdirSync(dir, { recursive: true });
-    writeFileSync(
-      join(dir, "package.json"),
-      JSON.stringify({
-        private: true,
-        dependencies: { [PEER]: "1.15.2" },
-        overrides: { "@hono/node-server": "1.13.7" },
-      }),
-    );
-    process.stderr.write(`installing ${PEER}\n`);
-    const done = spawnSync("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
-      cwd: dir,
-      stdio: ["ignore", "ignore", "inherit"],
-    });
-    if (done.status !== 0) throw new Error(`${PEER} could not be installed.`);
-  }
-  const port = await freePort();
-  const child = run([entry, `--port=${port}`, "--headless"], 0, {
-    cwd: dir,
-    node: NODE,
-    ipc: false,
-    env: { ...process.env, TRUSTED_CUSTOM_HOSTS: "localhost,127.0.0.1", NODE_ENV: "production" },
-  });
-  child.stdout!.resume();
-  child.stderr!.resume();
-  for (let i = 0; i < 200; i++) {
-    if (
-      await fetch(`http://127.0.0.1:${port}/`).then(
-        () => true,
-        () => false,
-      )
-    )
-      break;
-    await sleep(50);
-  }
-  return {
-    name: "portkey",
-    pid: child.pid!,
-    port,
-    path: CHAT,
-    headers: {
-      authorization: "Bearer none",
-      "x-portkey-provider": "openai",
-      "x-portkey-custom-host": `http://127.0.0.1:${mock}/v1`,
-    },
-    prefix: "",
-    stop: () => ended(child, "SIGKILL"),
-  };
-}
-
 /** Something that runs already: http://user-chosen:port/path, with TOLLGATE_BENCH_KEY as its bearer and _PREFIX before models. */
 export function elsewhere(address: string): Target {
   const url = new URL(address);
@@ -254,14 +199,7 @@ export function elsewhere(address: string): Target {
     path: url.pathname === "/" ? CHAT : url.pathname,
     headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
     prefix: process.env["TOLLGATE_BENCH_PREFIX"] ?? "",
+    chatOnly: true,
     stop: async () => {},
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -4,7 +4,7 @@ import type { Usage } from "../../model/usage.ts";
 import type { GivenAnswer } from "../../plugin/call.ts";
 import type { HostCall } from "../call.ts";
 import type { ClientAnswer } from "./client-answer.ts";
-import { answering } from "./lane.ts";
+import { answering } from "./answer-context.ts";
 
 /** What its codec writes of it, before any of it leaves: a block that an answer cannot have is the hook's mistake. */
 export function written(call: HostCall, { answer }: GivenAnswer, usage: Usage): Buffer | string {

@@ -1,15 +1,15 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
-import { wallClock } from "../../lib/wall-clock.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fault, type Fault } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../../model/event.ts";
 import { folding } from "../../model/fold.ts";
-import type { ModelInfo } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
-import type { Body, HeadersIn } from "../../model/values.ts";
-import type { AnswerContext, Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
+import type { HeadersIn } from "../../model/values.ts";
+import type { Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
+import { answering } from "./answer-context.ts";
 import type { ClientAnswer } from "./client-answer.ts";
+import { GatheredText } from "./gathered-text.ts";
 import type { HostCall } from "../call.ts";
 import type { LaneDecoder, LaneSink } from "./lane-sink.ts";
 import { HeldBytes, weight } from "./held-bytes.ts";
@@ -24,39 +24,6 @@ export type AnswerSource = { response: UpstreamResponse } | { events: AsyncItera
 
 /** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
 const GIVEN = 1.5;
-
-export function answering(call: HostCall): AnswerContext {
-  return new CallAnswerContext(call);
-}
-
-class CallAnswerContext implements AnswerContext {
-  readonly id: string;
-  readonly model: string;
-  readonly created = Math.floor(wallClock() / 1000);
-  readonly stream: boolean;
-  readonly body: Body;
-  readonly info: ModelInfo;
-  readonly #call: HostCall;
-
-  constructor(call: HostCall) {
-    const x = call.exchange;
-    this.id = x.id;
-    this.model = call.id;
-    this.stream = x.stream;
-    this.body = x.body;
-    this.info = call.info;
-    this.#call = call;
-  }
-
-  // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
-  /** Few protocols ask for it, and taking it apart is dear. */
-  get query(): URLSearchParams {
-    return this.#call.exchange.query;
-  }
-  lose(field: string, how: "dropped" | "approximated", code?: string): void {
-    this.#call.lose(field, how, code);
-  }
-}
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
 export function relayed(call: HostCall, sink: LaneSink, headers: HeadersIn): LaneDecoder {
@@ -142,7 +109,7 @@ export function translated(
   sink: LaneSink,
   source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
 ): LaneDecoder {
-  const { emit, fail: failed } = written(call, sink);
+  const { emit, fail: failed, together } = written(call, sink);
   const client = source.protocol.client!;
   let finished = false;
   const ended = () => {
@@ -167,7 +134,7 @@ export function translated(
   return {
     push(chunk) {
       unread.add(chunk.length);
-      decoder.push(chunk);
+      together(() => decoder.push(chunk));
     },
     end() {
       decoder.end();
@@ -178,16 +145,21 @@ export function translated(
   };
 }
 
+interface EventWriter {
+  emit(event: ModelEvent): void;
+  fail(fault: Fault): void;
+  /** What is emitted within is written at once. */
+  together(work: () => void): void;
+}
+
 /** Where events go: through the hooks' pipe, into the client's protocol. */
-export function written(
-  call: HostCall,
-  sink: LaneSink,
-): { emit(event: ModelEvent): void; fail(fault: Fault): void } {
+export function written(call: HostCall, sink: LaneSink): EventWriter {
   const x = call.exchange;
   const { answer, tally } = sink;
   const server = x["~"].frontend.server!;
   const to = answering(call);
-  const encoder = x.stream ? server.stream((piece) => answer.write(piece), to) : undefined;
+  const out = new GatheredText(answer);
+  const encoder = x.stream ? server.stream((piece) => out.write(piece), to) : undefined;
   const folded = encoder ? undefined : folding();
   const held = new HeldBytes(call);
   let events = 0;
@@ -220,12 +192,15 @@ export function written(
       case "finish": {
         if (encoder) {
           tally.ended = true;
+          // What stands before the end is the client's already.
+          out.flush();
           sink.finishing(event.reason);
           const { usage } = tally.usage();
           // Where the input was not counted, the guess that went out at the start is taken back.
           const counted = usage.output === undefined ? usage : { input: 0, ...usage };
           encoder.event({ type: "usage", usage: counted });
           encoder.event(event);
+          out.flush();
           return sink.finished();
         }
         folded!.event(event);
@@ -253,7 +228,11 @@ export function written(
       if (!sink.over) tally.heard(event);
       stages(event);
     },
-    fail: (fault) => encoder?.fail(fault),
+    fail(fault) {
+      encoder?.fail(fault);
+      out.flush();
+    },
+    together: (work) => out.together(work),
   };
 }
 

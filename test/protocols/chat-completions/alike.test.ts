@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { faultOf } from "../../../src/model/error.ts";
 import type { Usage } from "../../../src/model/usage.ts";
-import { Templates } from "../../../src/protocols/chat-completions/client/templates.ts";
+import { Templates } from "../../../src/protocols/sse/templates.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { answering } from "../../../src/testing/index.ts";
 

@@ -30,29 +30,33 @@ import { wordsIn } from "./amount.ts";
 import { recounted, retold } from "./counts.ts";
 import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { relayWhole, restream } from "./relay-whole.ts";
-import { ModelRenamer, Templates } from "./templates.ts";
+import { Templates, type Holes } from "../../sse/templates.ts";
+import { ModelRenamer } from "./model-renamer.ts";
 
 const MODEL = [needle("model")];
 const DONE = Buffer.from("data: [DONE]\n\n");
 
 const CHUNK = "chat.completion.chunk";
 
-const CR = 13;
 const BRACE = 123;
 const BRACKET = 91;
+
+const HOLES: Holes = {
+  said: new Set(["content", "reasoning_content", "reasoning", "refusal", "arguments", "input"]),
+  beside: new Set(["obfuscation", "text"]),
+  numbers: new Set(),
+};
 
 export const relay = (sink: RelaySink, to: AnswerContext, dialect: ChatDialect): Relay =>
   to.stream ? new Streamed(sink, to, dialect) : relayWhole(sink, to, dialect);
 
 class Streamed implements Relay {
   readonly #sink: RelaySink;
-  readonly #known = new Templates();
+  readonly #known = new Templates(HOLES);
   readonly #renamed: ModelRenamer;
   readonly #events: Frames;
   readonly #out: Gather;
   #over = false;
-  #looked: Buffer | undefined;
-  #cr = false;
   #begun = false;
   /** Bytes of text since they were last told. */
   #words = 0;
@@ -96,7 +100,7 @@ class Streamed implements Relay {
     } finally {
       this.#out.flush();
       this.#tell();
-      this.#looked = undefined;
+      this.#known.left();
     }
   }
 
@@ -132,22 +136,13 @@ class Streamed implements Relay {
     let end = from;
     while (end < b.length && known.find(b, end)) {
       // Where lines end in CR, an event may end before its template does.
-      if (end === from && this.#hasCr(b)) return from;
+      if (end === from && known.hasCr(b)) return from;
       end = known.end;
       this.#renamed.add(known.nameFrom, known.nameTo);
       this.#words += known.words;
     }
     if (end > from) this.#out.add(this.#renamed.of(b, from, end));
     return end;
-  }
-
-  /** Looked for once in each piece. */
-  #hasCr(b: Buffer): boolean {
-    if (this.#looked !== b) {
-      this.#looked = b;
-      this.#cr = b.includes(CR);
-    }
-    return this.#cr;
   }
 
   #event(b: Buffer, from: number, till: number): void {
@@ -182,7 +177,7 @@ class Streamed implements Relay {
     const model = valueAt(bytes, MODEL, json);
     if (!model) return this.#out.add(bytes);
     // Before the commit every event is looked at: an empty word in it may be the next one's first.
-    if (this.#committed) known.learn(bytes, json, model);
+    if (this.#committed) known.learn(bytes, json, undefined, model);
     this.#renamed.add(model.from, model.to);
     this.#out.add(this.#renamed.of(bytes, 0, bytes.length));
   }

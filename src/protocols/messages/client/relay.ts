@@ -14,6 +14,7 @@ import {
   type Frames,
   type Gather,
 } from "../../sse/index.ts";
+import { Templates, type Holes } from "../../sse/templates.ts";
 import { fault as refusal } from "../server/fault.ts";
 import { usageTo } from "../usage.ts";
 import { isObject, text } from "../../json.ts";
@@ -27,6 +28,13 @@ export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? new StreamRelay(sink, to) : relayWhole(sink, to);
 
 const LF = 10;
+
+/** Deltas of one block differ in their words alone. */
+const HOLES: Holes = {
+  said: new Set(["text", "thinking", "partial_json"]),
+  beside: new Set(),
+  numbers: new Set(),
+};
 const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
 
 /** Blocks that say nothing in their start: their first delta is the first content. */
@@ -39,6 +47,7 @@ class StreamRelay implements Relay {
   readonly #tap: Tap;
   readonly #rename: ReturnType<typeof renaming>;
   readonly #events: Frames;
+  readonly #known = new Templates(HOLES);
   #over = false;
   /** The end as upstream named it, held back until the output is counted: this wire's clients read their counts off it. */
   #held: JsonObject | undefined;
@@ -58,11 +67,28 @@ class StreamRelay implements Relay {
 
   push(chunk: Buffer): void {
     try {
-      this.#events.push(chunk);
+      const from = this.#events.fresh ? this.#alike(chunk, 0) : 0;
+      if (from < chunk.length) this.#events.push(from === 0 ? chunk : chunk.subarray(from));
     } finally {
       this.#out.flush();
       this.#tap.told();
+      this.#known.left();
     }
+  }
+
+  /** Passes on the deltas from `from` on that are like one that was looked into, and tells how far they go. */
+  #alike(b: Buffer, from: number): number {
+    const known = this.#known;
+    if (this.#over || b.length > CAP || !known.find(b, from)) return from;
+    // Where lines end in CR, an event may end before its template does.
+    if (known.hasCr(b)) return from;
+    let end = from;
+    do {
+      end = known.end;
+      this.#tap.content(known.words);
+    } while (end < b.length && known.find(b, end));
+    this.#out.range(b, from, end);
+    return end;
   }
 
   end(): void {
@@ -92,12 +118,17 @@ class StreamRelay implements Relay {
       if (b[start] === LF) this.#out.range(b, start, end);
       return;
     }
+    const known = this.#alike(b, start);
+    if (known > end) this.#events.took(known);
+    // A last event whose end was forgotten has one line feed more.
+    else if (known > start) this.#out.range(b, known, end);
+    if (known > start) return;
     const named = nameOf(b, start, end);
     const told = named === undefined ? unnamed(b.subarray(start, end)) : undefined;
     const type = named ?? told?.type;
     switch (type) {
       case "content_block_delta":
-        this.#tap.content(named === undefined ? end - start : wordsIn(b, start, end));
+        this.#tap.content(named === undefined ? end - start : this.#delta(b, start, end));
         break;
       case "content_block_start": {
         const block = jsonOf(b.subarray(start, end))["content_block"];
@@ -121,6 +152,16 @@ class StreamRelay implements Relay {
     if (type === "message_start") this.#start(b.subarray(start, end));
     else this.#out.range(b, start, end);
   };
+
+  /** Its bytes of text; those that follow may be like it. */
+  #delta(b: Buffer, start: number, end: number): number {
+    const words = wordsIn(b, start, end);
+    if (words === 0) return words;
+    const event = b.subarray(start, end);
+    const json = dataOf(event)?.from;
+    if (json !== undefined) this.#known.learn(event, json, words);
+    return words;
+  }
 
   #start(event: Buffer): void {
     const start = jsonOf(event);

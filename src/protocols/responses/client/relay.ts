@@ -1,21 +1,12 @@
 // The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
 // wherever a response object stands. Errors are taken out and told in the gateway's words, so
 // that another candidate may still answer.
-import { eventObject } from "../../event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import {
-  dataOf,
-  eventOf,
-  frames,
-  gather,
-  needle,
-  renaming,
-  valueAt,
-  type Frames,
-  type Gather,
-} from "../../sse/index.ts";
+import { dataOf, frames, gather, renaming, type Frames, type Gather } from "../../sse/index.ts";
+import { Templates, type Holes } from "../../sse/templates.ts";
+import { beginningOf, dataIn, DONE_TYPE, endsInData, sequenceIn, typeOf } from "./event-bytes.ts";
 import { isText, wordsIn, wordsOf } from "./amount.ts";
 import { CAP } from "./stream.ts";
 import { throwFailure } from "../../failure/failure.ts";
@@ -23,12 +14,11 @@ import { failure } from "../server/fault.ts";
 import { responseObject } from "../server/object.ts";
 import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
 import { usageTo } from "../usage.ts";
-import { object, parsed, text } from "../../json.ts";
+import { object, text } from "../../json.ts";
 
 export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? new StreamRelay(sink, to) : relayWhole(sink, to);
 
-const TYPE = [needle("type")];
 const DONE = Buffer.from("data: [DONE]\n\n");
 const END = Buffer.concat([Buffer.from("\n\n"), DONE]);
 
@@ -42,6 +32,13 @@ const ENDED = new Set([
   "response.cancelled",
 ]);
 
+/** Deltas of one part differ in their words, and are numbered. */
+const HOLES: Holes = {
+  said: new Set(["delta"]),
+  beside: new Set(["obfuscation"]),
+  numbers: new Set(["sequence_number"]),
+};
+
 /** How the deltas of a stream begin: what begins alike is one, and need not be looked into. */
 interface DeltaBeginning {
   begins: Buffer;
@@ -54,6 +51,7 @@ class StreamRelay implements Relay {
   readonly #out: Gather;
   readonly #rename: ReturnType<typeof renaming>;
   readonly #events: Frames;
+  readonly #known = new Templates(HOLES);
   /** The event that announced the response, and the last one: what a failure has to go on with. */
   #first: Buffer | undefined;
   #last: Buffer | undefined;
@@ -80,11 +78,30 @@ class StreamRelay implements Relay {
 
   push(chunk: Buffer): void {
     try {
-      this.#events.push(chunk);
+      const from = this.#events.fresh ? this.#alikes(chunk, 0) : 0;
+      if (from < chunk.length) this.#events.push(from === 0 ? chunk : chunk.subarray(from));
     } finally {
       this.#out.flush();
       this.#tell();
+      this.#known.left();
     }
+  }
+
+  /** Passes on the deltas from `from` on that are like one that was looked into, and tells how far they go. */
+  #alikes(b: Buffer, from: number): number {
+    const known = this.#known;
+    if (this.#over || b.length > CAP || !known.find(b, from)) return from;
+    // Where lines end in CR, an event may end before its template does.
+    if (known.hasCr(b)) return from;
+    let [last, end] = [from, from];
+    do {
+      last = end;
+      end = known.end;
+      this.#words += known.words;
+    } while (end < b.length && known.find(b, end));
+    this.#remember(b, last, end);
+    this.#out.range(b, from, end);
+    return end;
   }
 
   end(): void {
@@ -124,19 +141,25 @@ class StreamRelay implements Relay {
   // A field, so that an event costs one call.
   readonly #event = (b: Buffer, from: number, till: number): void => {
     if (this.#over) return;
+    const known = this.#alikes(b, from);
+    if (known > till) this.#events.took(known);
+    // A last event whose end was forgotten has one line feed more.
+    else if (known > from) this.#out.range(b, known, till);
+    if (known > from) return;
+    const event = b.subarray(from, till);
+    const json = dataOf(event)?.from ?? -1;
     const alike = this.#alike;
     if (
       alike !== undefined &&
+      json >= 0 &&
       till - from > alike.begins.length &&
       endsInData(b, till) &&
       b.compare(alike.begins, 0, alike.begins.length, from, from + alike.begins.length) === 0
     ) {
       this.#remember(b, from, till);
-      if (alike.isText) this.#words += wordsIn(b, from + alike.begins.length, till);
+      if (alike.isText) this.#words += this.#delta(event, json, alike.begins.length);
       return this.#out.range(b, from, till);
     }
-    const event = b.subarray(from, till);
-    const json = dataOf(event)?.from ?? -1;
     const type = typeOf(event, json);
     if (type !== "") this.#remember(b, from, till);
     if (BEGUN.has(type)) {
@@ -181,6 +204,13 @@ class StreamRelay implements Relay {
     if (said) this.#words += wordsIn(event, begins ? begins.length : 0, event.length);
   }
 
+  /** Its bytes of text; those that follow may be like it. */
+  #delta(event: Buffer, json: number, begins: number): number {
+    const words = wordsIn(event, begins, event.length);
+    this.#known.learn(event, json, words);
+    return words;
+  }
+
   #end(event: Buffer, json: number, data: JsonObject): void {
     const response = object(data["response"]) ?? {};
     const type = text(data["type"]) ?? typeOf(event, json);
@@ -223,54 +253,6 @@ function lengthOf(event: Buffer): number {
   while (event[length - 1] === 10 || event[length - 1] === 13) length--;
   return length;
 }
-
-const DONE_TYPE = "[DONE]";
-
-/** Up to the end of its type, where that comes first of all; undefined where it does not. */
-function beginningOf(event: Buffer, json: number): Buffer | undefined {
-  const type = json < 0 ? undefined : valueAt(event, TYPE, json);
-  if (!type || event.subarray(json, type.from).includes(COMMA)) return undefined;
-  return Buffer.from(event.subarray(0, type.to));
-}
-const COMMA = 44;
-
-/** "" for a comment. The name stands in the data, first as a rule; the event's own line is only a copy of it. */
-function typeOf(event: Buffer, json: number): string {
-  if (json < 0) {
-    const read = eventOf(event);
-    if (!read) return "";
-    return read.data === DONE_TYPE ? DONE_TYPE : (text(parsed(read.data)?.["type"]) ?? read.event);
-  }
-  if (event[json] === 91) return DONE_TYPE;
-  // Where its data cannot be read, its line is all that a client has.
-  if (ERROR_LINES.some((line) => event.includes(line)) && eventOf(event)?.event === "error")
-    return "error";
-  const type = valueAt(event, TYPE, json);
-  if (type) return event.toString("latin1", type.from + 1, type.to - 1);
-  return eventOf(event)?.event || (dataIn(event)["error"] ? "error" : "unknown");
-}
-
-/** A line may have a space behind its colon. */
-const ERROR_LINES = ["event: error", "event:error"].map((line) => Buffer.from(line));
-
-/** What begins alike may still have other lines behind its data. */
-function endsInData(b: Buffer, till: number): boolean {
-  let last = till - 1;
-  while (b[last] === 10 || b[last] === 13) last--;
-  return b[last] === CLOSED;
-}
-const CLOSED = 125;
-
-const dataIn = (event: Buffer): JsonObject => eventObject(eventOf(event)?.data ?? "");
-
-/** Looked for in the bytes: a failure is told of an event that cannot be read, too. */
-function sequenceIn(event: Buffer): number {
-  const at = valueAt(event, SEQUENCE, event.indexOf(BRACE));
-  const said = at ? Number(event.toString("latin1", at.from, at.to)) : NaN;
-  return Number.isSafeInteger(said) ? said : 0;
-}
-const SEQUENCE = [needle("sequence_number")];
-const BRACE = 123;
 
 /** Something of the answer itself, after which no other answer can take its place. */
 const isContent = (type: string): boolean =>

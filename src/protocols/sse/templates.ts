@@ -1,37 +1,37 @@
-// A stream repeats itself: chunk after chunk, everything is the same but a few words. An event that was parsed becomes a
+// A stream repeats itself: event after event, everything is the same but a few words. An event that was looked into becomes a
 // template with holes where its words stood; an event that fits says nothing that was not told already, and is passed on
 // without a further look.
 //
 // Why that is safe: outside the holes the bytes are equal, and a hole is filled by exactly one JSON string, from the quote
-// that opens it to the quote that closes it. So both texts have the same tokens in the same places, but for the words. No
+// that opens it to the quote that closes it, or by the digits of one number. So both texts have the same tokens in the same places, but for the words. No
 // line feed stands in a hole: among lines that end in nothing else, an event that fits ends where its template does.
-import { endOfString } from "../../sse/index.ts";
+import { endOfString, type Range } from "./bytes.ts";
 
-/** Members whose strings change from chunk to chunk and mean nothing to us. */
-const WORDS = new Set([
-  "content",
-  "reasoning_content",
-  "reasoning",
-  "text",
-  "refusal",
-  "arguments",
-  "input",
-  "obfuscation",
-]);
+/** Members whose values change from event to event and mean nothing to a relay. */
+export interface Holes {
+  /** Strings of the answer. */
+  readonly said: ReadonlySet<string>;
+  /** Strings that are not the answer's own, or say again what another one says. */
+  readonly beside: ReadonlySet<string>;
+  /** Whole numbers. */
+  readonly numbers: ReadonlySet<string>;
+}
 
-/** Strings that are not the answer's own, or say again what another one says. */
-const BESIDE = new Set(["obfuscation", "text"]);
+const CR = 13;
+const SAID = 0;
+const ELSE = 1;
+const NUMBER = 2;
 
 /**
  * What stands between the holes, one after the other in one piece of memory: of a thousand streams, none finds its own in
- * the processor's caches. Each segment ends in the quote that opens a hole, and begins with the one that closes it.
+ * the processor's caches. Each segment ends in what opens a hole, a quote or what stands before a number, and begins with what closes it.
  */
 interface Template {
   readonly bytes: Buffer;
   readonly ends: readonly number[];
-  /** Of the hole before each segment: whether what fills it is of the answer. */
-  readonly said: readonly boolean[];
-  /** Which segment names the model, and where in it. */
+  /** Of the hole before each segment: what fills it. */
+  readonly kinds: readonly number[];
+  /** Which segment names the model, and where in it; -1 where none does. */
   readonly named: number;
   readonly from: number;
   readonly to: number;
@@ -48,8 +48,15 @@ export class Templates {
   nameFrom = 0;
   nameTo = 0;
   words = 0;
+  readonly #holes: Holes;
   #known: Template[] = [];
   #inVain = 0;
+  #looked: Buffer | undefined;
+  #cr = false;
+
+  constructor(holes: Holes) {
+    this.#holes = holes;
+  }
 
   /** Whether one knows the event that begins here. */
   find(b: Buffer, at: number): boolean {
@@ -64,30 +71,49 @@ export class Templates {
     return false;
   }
 
+  /** Whether lines may end in CR in a piece, which is searched once: then an event may end before its template does. */
+  hasCr(b: Buffer): boolean {
+    if (this.#looked !== b) {
+      this.#looked = b;
+      this.#cr = b.includes(CR);
+    }
+    return this.#cr;
+  }
+
+  /** A piece is over. */
+  left(): void {
+    this.#looked = undefined;
+  }
+
   /** Of counts and of ends the last one holds: after another, or at another tier, one that was told before is news. */
   forget(): void {
     this.#known = [];
   }
 
-  /** `json`: where its object begins; `model`: where the model's value stands. */
-  learn(event: Buffer, json: number, model: { from: number; to: number }): void {
+  /**
+   * `json`: where its object begins; `words`: bytes of text in it, as the relay counts them: what is counted otherwise here is
+   * not learned. `model`: where the model's value stands, on a wire whose every event names it.
+   */
+  learn(event: Buffer, json: number, words: number | undefined, model?: Range): void {
     if (this.#inVain > PATIENCE) return;
     if (++this.#inVain > PATIENCE) {
       this.#known = [];
       return;
     }
-    const template = templateOf(event, json, model);
-    if (template) this.#known = [template, ...this.#known.slice(0, MOST - 1)];
+    const template = templateOf(event, json, this.#holes, model);
+    if (words !== undefined && (!this.#fits(event, 0, template) || this.words !== words)) return;
+    this.#known = [template, ...this.#known.slice(0, MOST - 1)];
   }
 
-  #fits(b: Buffer, at: number, { bytes, ends, said, named, from, to }: Template): boolean {
+  #fits(b: Buffer, at: number, { bytes, ends, kinds, named, from, to }: Template): boolean {
     let words = 0;
     for (let i = 0, start = 0; i < ends.length; i++) {
       if (i > 0) {
         const hole = at;
-        at = endOfWords(b, hole);
+        const kind = kinds[i]!;
+        at = kind === NUMBER ? endOfNumber(b, hole) : endOfWords(b, hole);
         if (at < 0) return false;
-        if (said[i]) words += at - hole;
+        if (kind === SAID) words += at - hole;
       }
       const till = ends[i]!;
       const next = at + till - start;
@@ -130,77 +156,61 @@ function endOfWords(b: Buffer, hole: number): number {
   return end === b.length || (lf >= 0 && lf < end) ? -1 : end;
 }
 
-function templateOf(
-  event: Buffer,
-  json: number,
-  model: { from: number; to: number },
-): Template | undefined {
+/** So many digits are a number in every reader. */
+const DIGITS = 15;
+
+/** One past a number's last digit; -1 when there is none, or it is none that every reader reads. */
+function endOfNumber(b: Buffer, hole: number): number {
+  let i = hole;
+  while (b[i]! >= 48 && b[i]! <= 57) i++;
+  return i === hole || i - hole > DIGITS || (b[hole] === 48 && i > hole + 1) ? -1 : i;
+}
+
+function templateOf(event: Buffer, json: number, holes: Holes, model?: Range): Template {
   const segments: Buffer[] = [];
   const ends: number[] = [];
-  const said = [false];
-  let name: { named: number; from: number; to: number } | undefined;
+  const kinds = [ELSE];
+  let name = { named: -1, from: 0, to: 0 };
   let from = 0;
   let length = 0;
   const cut = (to: number) => {
-    if (model.from >= from && model.to <= to)
+    if (model && model.from >= from && model.to <= to)
       name = { named: segments.length, from: model.from - from, to: model.to - from };
     segments.push(event.subarray(from, to));
     ends.push((length += to - from));
   };
-  for (const hole of holesIn(event, json)) {
+  for (const hole of holesIn(event, json, holes)) {
     cut(hole.from);
     from = hole.to;
-    said.push(!BESIDE.has(hole.key));
+    kinds.push(hole.kind);
   }
   cut(event.length);
-  return name && { bytes: Buffer.concat(segments), ends, said, ...name };
+  return { bytes: Buffer.concat(segments), ends, kinds, ...name };
 }
 
-/** Bytes in which every event is known, on their way out with another name for the model. */
-export class ModelRenamer {
-  readonly #name: Buffer;
-  /** Where the names stand, from and to in turn. */
-  #at: number[] = [];
-  #shorter = 0;
-
-  constructor(model: string) {
-    this.#name = Buffer.from(JSON.stringify(model));
-  }
-
-  /** The next one's place. */
-  add(from: number, to: number): void {
-    this.#at.push(from, to);
-    this.#shorter += to - from;
-  }
-
-  /** [from, to) of these bytes, in one piece. */
-  of(b: Buffer, from: number, to: number): Buffer {
-    const at = this.#at;
-    const name = this.#name;
-    const out = Buffer.allocUnsafe(to - from - this.#shorter + (at.length >> 1) * name.length);
-    let end = 0;
-    for (let i = 0; i < at.length; i += 2) {
-      end += b.copy(out, end, from, at[i]);
-      end += name.copy(out, end);
-      from = at[i + 1]!;
-    }
-    b.copy(out, end, from, to);
-    at.length = 0;
-    this.#shorter = 0;
-    return out;
-  }
+interface Hole extends Range {
+  readonly kind: number;
 }
 
-/** The insides of the strings that change. */
-function* holesIn(b: Buffer, json: number): Generator<{ from: number; to: number; key: string }> {
+/** The insides of the strings that change, and the numbers. */
+function* holesIn(b: Buffer, json: number, { said, beside, numbers }: Holes): Generator<Hole> {
   let key = "";
   for (let i = json; i < b.length; i++) {
     if (b[i] !== 34) continue;
     const end = endOfString(b, i);
     let next = end + 1;
     while (b[next]! <= 32) next++;
-    if (b[next] === 58) key = b.toString("latin1", i + 1, end);
-    else if (WORDS.has(key)) yield { from: i + 1, to: end, key };
-    i = b[next] === 58 ? next : end;
+    if (b[next] !== 58) {
+      if (said.has(key)) yield { from: i + 1, to: end, kind: SAID };
+      else if (beside.has(key)) yield { from: i + 1, to: end, kind: ELSE };
+      i = end;
+      continue;
+    }
+    key = b.toString("latin1", i + 1, end);
+    i = next;
+    if (!numbers.has(key)) continue;
+    const from = next + 1;
+    const to = endOfNumber(b, from);
+    if (to > 0) yield { from, to, kind: NUMBER };
   }
 }

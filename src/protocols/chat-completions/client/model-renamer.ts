@@ -1,0 +1,34 @@
+// Bytes in which every event is known, on their way out with another name for the model.
+export class ModelRenamer {
+  readonly #name: Buffer;
+  /** Where the names stand, from and to in turn. */
+  #at: number[] = [];
+  #shorter = 0;
+
+  constructor(model: string) {
+    this.#name = Buffer.from(JSON.stringify(model));
+  }
+
+  /** The next one's place. */
+  add(from: number, to: number): void {
+    this.#at.push(from, to);
+    this.#shorter += to - from;
+  }
+
+  /** [from, to) of these bytes, in one piece. */
+  of(b: Buffer, from: number, to: number): Buffer {
+    const at = this.#at;
+    const name = this.#name;
+    const out = Buffer.allocUnsafe(to - from - this.#shorter + (at.length >> 1) * name.length);
+    let end = 0;
+    for (let i = 0; i < at.length; i += 2) {
+      end += b.copy(out, end, from, at[i]);
+      end += name.copy(out, end);
+      from = at[i + 1]!;
+    }
+    b.copy(out, end, from, to);
+    at.length = 0;
+    this.#shorter = 0;
+    return out;
+  }
+}

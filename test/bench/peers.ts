@@ -1,0 +1,125 @@
+// Other gateways, from their registries, as their own pages say that they are run. They are installed into a temporary folder
+// the first time, and found there the next.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ended, NODE, run } from "./process.ts";
+import { CHAT, type Target } from "./targets.ts";
+
+/** Both check no key and keep no ledger as they are run here. */
+export const peers = async (mock: number): Promise<Target[]> => [
+  await portkey(mock),
+  await litellm(mock),
+];
+
+const PORTKEY = { name: "@portkey-ai/gateway", version: "1.15.2" };
+const LITELLM = { name: "litellm[proxy]", version: "1.109.1" };
+
+function installed(command: string, args: readonly string[], cwd: string): void {
+  process.stderr.write(`${command} ${args.join(" ")}\n`);
+  const done = spawnSync(command, args, { cwd, stdio: ["ignore", "ignore", "inherit"] });
+  if (done.status !== 0) throw new Error(`${command} ${args.join(" ")} failed.`);
+}
+
+/** Its streams fail with the newest of what it depends on; with this one they work. */
+async function portkey(mock: number): Promise<Target> {
+  const dir = join(tmpdir(), "tollgate-bench-portkey");
+  const entry = join(dir, "node_modules", PORTKEY.name, "build/start-server.js");
+  if (!existsSync(entry)) {
+    mkdirSync(dir, { recursive: true });
+    const dependencies = { [PORTKEY.name]: PORTKEY.version };
+    const overrides = { "@hono/node-server": "1.13.7" };
+    writeFileSync(
+      join(dir, "package.json"),
+      JSON.stringify({ private: true, dependencies, overrides }),
+    );
+    installed("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], dir);
+  }
+  const port = await freePort();
+  const child = run([entry, `--port=${port}`, "--headless"], 0, {
+    cwd: dir,
+    node: NODE,
+    ipc: false,
+    env: { ...process.env, TRUSTED_CUSTOM_HOSTS: "localhost,127.0.0.1", NODE_ENV: "production" },
+  });
+  child.stdout!.resume();
+  child.stderr!.resume();
+  await up(`http://127.0.0.1:${port}/`);
+  return {
+    name: "portkey",
+    pid: child.pid!,
+    port,
+    path: CHAT,
+    headers: {
+      authorization: "Bearer none",
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `http://127.0.0.1:${mock}/v1`,
+    },
+    prefix: "",
+    chatOnly: true,
+    stop: () => ended(child, "SIGKILL"),
+  };
+}
+
+/** Its proxy, in an environment of its own: one worker, as every process here is one. */
+async function litellm(mock: number): Promise<Target> {
+  const dir = join(tmpdir(), "tollgate-bench-litellm");
+  const command = join(dir, "bin/litellm");
+  if (!existsSync(command)) {
+    mkdirSync(dir, { recursive: true });
+    installed("python3", ["-m", "venv", dir], dir);
+    installed(join(dir, "bin/pip"), ["install", "-q", `${LITELLM.name}==${LITELLM.version}`], dir);
+  }
+  const config = join(dir, `bench-${mock}.yaml`);
+  writeFileSync(
+    config,
+    `model_list:
+  - model_name: "*"
+    litellm_params: { model: "openai/*", api_base: "http://127.0.0.1:${mock}/v1", api_key: none }
+`,
+  );
+  const port = await freePort();
+  const child = run(["--config", config, "--host", "127.0.0.1", "--port", String(port)], 0, {
+    cwd: dir,
+    node: command,
+    ipc: false,
+    env: { ...process.env, LITELLM_LOG: "ERROR", LITELLM_LOCAL_MODEL_COST_MAP: "True" },
+  });
+  child.stdout!.resume();
+  child.stderr!.resume();
+  await up(`http://127.0.0.1:${port}/health/liveliness`);
+  return {
+    name: "litellm",
+    pid: child.pid!,
+    port,
+    path: CHAT,
+    headers: { authorization: "Bearer none" },
+    prefix: "",
+    chatOnly: true,
+    mostStreams: 50,
+    stop: () => ended(child, "SIGKILL"),
+  };
+}
+
+async function up(address: string): Promise<void> {
+  for (let i = 0; i < 1_200; i++) {
+    const answers = await fetch(address).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (answers) return;
+    await sleep(50);
+  }
+  throw new Error(`Nothing answers at ${address}.`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
