@@ -10,7 +10,7 @@
 // refused is voided: nothing was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { Batches, gathered, turn } from "../../lib/batches.ts";
+import { Batches, turn } from "../../lib/batches.ts";
 import { fail, sayable } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
@@ -182,7 +182,7 @@ class BatchingLedger implements LedgerQueue {
   }
 
   async #next(): Promise<void> {
-    await gathered(() => this.#queue.length);
+    await turn();
     await this.#send(this.#queue.take());
   }
 
