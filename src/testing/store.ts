@@ -8,6 +8,7 @@ import { keepingLaws } from "./store/keeping.ts";
 import { limitLaws } from "./store/limits.ts";
 import { movingLaws } from "./store/moving.ts";
 import { recordLaws } from "./store/records.ts";
+import { textLaws } from "./store/texts.ts";
 import { fleetChanges } from "./store/fleet-changes.ts";
 import { fleetEnds } from "./store/fleet-ends.ts";
 import { fleetLimits } from "./store/fleet-limits.ts";
@@ -29,6 +30,7 @@ export function storeConformance(make: () => Promise<StoreUnderTest>): readonly 
     limitLaws,
     recoveryLaws,
     recordLaws,
+    textLaws,
     accountLaws,
     auditLaws,
     severalLaws,

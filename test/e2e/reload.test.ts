@@ -1,6 +1,8 @@
 import { writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { describe, expect, it } from "vitest";
 import { say, speaking, upstream } from "tollgate/testing";
+import { inStore } from "../kit/other-store.ts";
 import { startGateway } from "../kit/daemon.ts";
 import { quiet, until } from "../kit/waits.ts";
 
@@ -78,7 +80,8 @@ describe("reload", () => {
       for (let n = 1; n <= SAVES || outlived === 0; n++) {
         const bad = n % 5 === 0;
         const seen = gateway.log.length;
-        await writeFile(gateway.file, bad ? `${yaml(up.url, n)}\nmodles: {}\n` : yaml(up.url, n));
+        const text = bad ? `${yaml(up.url, n)}\nmodles: {}\n` : yaml(up.url, n);
+        await writeFile(gateway.file, await inStore(text, dirname(gateway.file)));
         await gateway.line(
           (line) =>
             gateway.log.indexOf(line) >= seen &&

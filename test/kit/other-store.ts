@@ -10,6 +10,9 @@ const server =
     ? process.env["TOLLGATE_TEST_POSTGRES"]
     : undefined;
 
+/** On this machine: what a gateway reaches that may reach nothing else. */
+export const storePort = server && new URL(server).port;
+
 /** Tests that look into the file of the built-in store have nothing to look into. */
 export const elsewhere = server !== undefined;
 

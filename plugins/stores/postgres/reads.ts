@@ -24,7 +24,7 @@ import { SPENT } from "./slicing.ts";
 import type { Ask, Row } from "./line.ts";
 import { texts } from "./literal.ts";
 import { BLANK } from "./replay.ts";
-import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
+import { clean, joined, rowOf, SELECTED, type Found } from "./rows.ts";
 import { totalsOf } from "./totals.ts";
 import { Values, where } from "./where.ts";
 
@@ -74,7 +74,7 @@ const recordsOf = (ask: Ask, s: string): Pick<Reads, "key" | "keys" | "accounts"
   async key(digest) {
     const [row] = await ask({
       text: `SELECT record FROM ${s}.key WHERE digest = $1`,
-      values: [digest],
+      values: [clean(digest)],
     });
     return row && fromJson<KeyRecord>(row["record"]!);
   },
@@ -82,7 +82,7 @@ const recordsOf = (ask: Ask, s: string): Pick<Reads, "key" | "keys" | "accounts"
     const size = pageSize(page);
     const rows = await ask({
       text: `SELECT record FROM ${s}.key WHERE place > $1 ORDER BY place LIMIT $2`,
-      values: [page?.after ?? "", size + 1],
+      values: [clean(page?.after ?? ""), size + 1],
     });
     return pageOf(
       rows.map(({ record }) => fromJson<KeyRecord>(record!)),
@@ -94,7 +94,7 @@ const recordsOf = (ask: Ask, s: string): Pick<Reads, "key" | "keys" | "accounts"
     const size = pageSize(page);
     const rows = await ask({
       text: `SELECT record FROM ${s}.account WHERE id > $1 ORDER BY id LIMIT $2`,
-      values: [page?.after ?? "", size + 1],
+      values: [clean(page?.after ?? ""), size + 1],
     });
     return pageOf(
       rows.map(({ record }) => fromJson<AccountRecord>(record!)),
@@ -105,7 +105,7 @@ const recordsOf = (ask: Ask, s: string): Pick<Reads, "key" | "keys" | "accounts"
   async price(hash) {
     const [row] = await ask({
       text: `SELECT price FROM ${s}.price WHERE hash = $1`,
-      values: [hash],
+      values: [clean(hash)],
     });
     return row && fromJson<Price>(row["price"]!);
   },

@@ -1,13 +1,14 @@
 // A query's conditions as SQL, on the columns of a row `e`.
 import type { LedgerQuery } from "tollgate/plugin";
+import { clean } from "./rows.ts";
 
 /** Values of a statement, as they are mentioned. */
 export class Values {
   readonly all: (string | number)[] = [];
 
-  /** Its name in the statement. */
+  /** Its name in the statement. Text is asked for as it was written. */
   add(value: string | number): string {
-    return `$${this.all.push(value)}`;
+    return `$${this.all.push(typeof value === "string" ? clean(value) : value)}`;
   }
 }
 

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { storePort } from "../../kit/other-store.ts";
 import { B64, PICTURE, raised, studio, type Studio } from "./studio.ts";
 
 /** A public address: no machine answers there, and dialling it is no offence. */
@@ -41,11 +42,12 @@ const listen = (at: number, host: string) =>
     server.listen(at, host, () => resolve(server));
   });
 
-/** What the daemon dialled since the last look, its providers left out. */
+/** What the daemon dialled since the last look, its providers and its store left out. */
 async function dialled(): Promise<string[]> {
   const lines = (await readFile(record, "utf8")).split("\n").filter(Boolean);
   await writeFile(record, "");
-  return lines.filter((line) => line !== `127.0.0.1 ${s.up.port}`);
+  const meant = [s.up.port, storePort].map((each) => `127.0.0.1 ${each}`);
+  return lines.filter((line) => !meant.includes(line));
 }
 
 beforeAll(async () => {
@@ -58,7 +60,7 @@ beforeAll(async () => {
     env: (up) => ({
       NODE_OPTIONS: `--import ${new URL("dialled.mjs", import.meta.url).pathname}`,
       DIALLED: record,
-      REACHED: String(up.port),
+      REACHED: [up.port, storePort].join(","),
       NAMES: JSON.stringify(NAMES),
     }),
     routes: {
