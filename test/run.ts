@@ -62,6 +62,7 @@ const LONG = [
   "test/plugins/stores/postgres-apart.test.ts",
   "test/plugins/stores/postgres-doubt.test.ts",
   "test/plugins/stores/postgres-failover.test.ts",
+  "test/plugins/stores/postgres-keeping.test.ts",
   "test/plugins/stores/postgres-rules.test.ts",
   "test/plugins/stores/postgres-tls.test.ts",
   "test/protocols/linear/linear.test.ts",

@@ -1,0 +1,178 @@
+// What stands for rows that are gone, in a database that others than a gateway may reach: any change of it is found; and archives, which prove themselves.
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { askAt, makePostgres } from "./made-postgres.ts";
+
+const DAY = 86_400_000;
+const BEFORE = NOON + DAY + DAY / 2;
+const LABELS = { user: "canary-4711" };
+
+describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
+  let server: Postgres;
+  let url: string;
+  let folder: string;
+  let store: PostgresStore;
+  let by: ReturnType<typeof askAt>;
+  let end: () => Promise<void>;
+  beforeAll(async () => {
+    server = await startPostgres();
+    url = await server.database();
+    by = askAt(url);
+    folder = await mkdtemp(join(tmpdir(), "tollgate-keeping-"));
+  });
+  afterAll(async () => {
+    await by?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true, force: true });
+  });
+  beforeEach(async () => {
+    const made = await makePostgres(url);
+    store = made.store as PostgresStore;
+    end = made.end;
+    await store.open({ instance: "one" });
+    await by.ask("SET session_replication_role = replica");
+    await days();
+  });
+  afterEach(() => end());
+
+  /** Three days, a call that lasts from the first to the last, and a correction of the first on the last. */
+  async function days(): Promise<void> {
+    const key = { id: "alice", digest: "d", created: NOON, name: "Alice" };
+    await store.apply([{ do: "key", at: NOON, key }]);
+    await store.apply([reserve("spoken-of", { labels: LABELS })]);
+    await store.apply([settle("spoken-of", { costNano: 7n })]);
+    for (let day = 0; day < 3; day++)
+      for (let i = 0; i < 4; i++) {
+        const at = NOON + day * DAY + i * 60_000;
+        await store.apply([reserve(`c${day}.${i}`, { at, labels: LABELS })]);
+        await store.apply([settle(`c${day}.${i}`, { at: at + 1_000, usage: { input: 10 + i } })]);
+      }
+    const late = { attempt: "spoken-of", costNano: -2n, reason: "refund", actor: "x" };
+    await store.apply([{ do: "adjust", at: NOON + 2 * DAY + DAY / 4, ...late }]);
+  }
+  const problems = () =>
+    store.verify!().then(
+      (all) => all.map(({ message }) => message),
+      (error: Error) => [error.message],
+    );
+  const sums = async () => [
+    await store.totals({ by: ["day", "key", "model"] }),
+    await store.totals({ by: [], from: NOON, to: NOON + DAY / 4 }),
+  ];
+
+  it("rows that are gone have the sums that they had, by days and by hours, and a reserve that later rows speak of stays", async () => {
+    const before = await sums();
+    await store.keeping!.prune!(BEFORE);
+    expect(await sums()).toEqual(before);
+    expect((await store.entries({ attempt: "spoken-of" })).items.map(({ kind }) => kind)).toContain(
+      "adjust",
+    );
+    expect(await by.ask("SELECT 1 FROM tollgate.entry WHERE attempt = 'spoken-of'")).toHaveLength(
+      2,
+    );
+    expect(await problems()).toEqual([]);
+    // When what spoke of it goes, it goes.
+    await store.keeping!.prune!(NOON + 3 * DAY);
+    expect(await sums()).toEqual(before);
+    expect(await by.ask("SELECT 1 FROM tollgate.entry")).toEqual([]);
+    expect(await problems()).toEqual([]);
+  });
+
+  it("exactly what is from before the moment goes", async () => {
+    const last = NOON + DAY + 3 * 60_000 + 1_000;
+    await store.keeping!.prune!(last);
+    // Its reserve is from before; its end is not, and says what it needs of it.
+    expect((await store.entries({ attempt: "c1.3" })).items.map(({ kind }) => kind)).toEqual([
+      "settle",
+    ]);
+    await store.keeping!.prune!(last + 1);
+    expect((await store.entries({ attempt: "c1.3" })).items).toHaveLength(0);
+  });
+
+  it.each([
+    "UPDATE tollgate.base SET pos = pos + 1",
+    "UPDATE tollgate.base SET sums = sums - 1",
+    `UPDATE tollgate.base SET text = replace(text, '"rows":', '"rows":1')`,
+    "UPDATE tollgate.base SET text = '{}'",
+    "DELETE FROM tollgate.base",
+    "UPDATE tollgate.sums SET text = replace(text, '1', '2') WHERE n = 1",
+    "UPDATE tollgate.sums SET quarter = quarter + 1 WHERE n = 1",
+    "UPDATE tollgate.sums SET hash = md5(hash) WHERE n = 1",
+    "DELETE FROM tollgate.sums WHERE n = (SELECT max(n) FROM tollgate.sums)",
+    "DELETE FROM tollgate.sums",
+    "INSERT INTO tollgate.sums SELECT n + 1, quarter, text, hash FROM tollgate.sums ORDER BY n DESC LIMIT 1",
+    "UPDATE tollgate.note SET text = replace(text, 'Alice', 'Mallory') WHERE kind = 'key'",
+    "DELETE FROM tollgate.note WHERE kind = 'pruned'",
+    "UPDATE tollgate.entry SET hold = 1 WHERE attempt = 'spoken-of' AND kind = 0",
+    "UPDATE tollgate.entry SET labels = NULL WHERE attempt = 'spoken-of' AND kind = 0",
+    "DELETE FROM tollgate.entry WHERE attempt = 'spoken-of' AND kind = 0",
+    "UPDATE tollgate.entry SET cost = cost + 1 WHERE attempt = 'c2.1' AND kind = 1",
+    "DELETE FROM tollgate.entry WHERE attempt = 'c2.3'",
+    "UPDATE tollgate.chain SET link = '\\x00'",
+  ])("a change is found: %s", async (change) => {
+    await store.keeping!.prune!(BEFORE);
+    expect(await problems()).toEqual([]);
+    await by.ask(change);
+    expect(await problems()).not.toEqual([]);
+  });
+
+  describe("an archive", () => {
+    const archived = async (before: number, labels: boolean) => {
+      const file = join(folder, "ledger.gz");
+      const facts = await store.keeping!.archive!(file, { before, labels });
+      return { facts, file, text: gunzipSync(await readFile(file)).toString() };
+    };
+    const read = async (file: string, text?: string) => {
+      if (text !== undefined) await writeFile(file, gzipSync(text));
+      return store.keeping!.readArchive!(file);
+    };
+
+    it("has no labels where none are asked for, and is proved all the same", async () => {
+      const whole = await archived(BEFORE, true);
+      expect(whole.text).toContain(LABELS.user);
+      const bare = await archived(BEFORE, false);
+      expect(bare.text).not.toContain(LABELS.user);
+      const { problems: found, ...facts } = await read(bare.file);
+      expect([found, facts]).toEqual([[], bare.facts]);
+      expect(bare.facts.rows).toBe(whole.facts.rows);
+    });
+
+    it("ends where it is told to, and the next one follows on it", async () => {
+      const one = await archived(BEFORE, true);
+      // Two days of four calls, and the one that is spoken of.
+      expect(one.facts.rows).toBe(18);
+      await store.keeping!.prune!(BEFORE);
+      const two = await archived(NOON + 5 * DAY, true);
+      expect(two.facts.rows).toBe(9);
+      expect(JSON.parse(two.text.split("\n")[0]!).after).toBe(
+        JSON.parse(one.text.trimEnd().split("\n").at(-1)!).end,
+      );
+      expect((await read(two.file)).problems).toEqual([]);
+    });
+
+    it("has a fault wherever one of its characters is another, or one of its lines is gone", async () => {
+      const { file, text } = await archived(BEFORE, true);
+      expect((await read(file, text)).problems).toEqual([]);
+      const lines = text.trimEnd().split("\n");
+      for (let i = 0; i < lines.length; i++) {
+        expect((await read(file, lines.toSpliced(i, 1).join("\n"))).problems, `${i}`).not.toEqual(
+          [],
+        );
+        const line = lines[i]!;
+        for (const at of [3, line.length >> 1, line.length - 3]) {
+          const bent = String.fromCharCode(line.charCodeAt(at) ^ 1);
+          const changed = line.slice(0, at) + bent + line.slice(at + 1);
+          const found = await read(file, lines.with(i, changed).join("\n"));
+          expect(found.problems, `${changed}`).not.toEqual([]);
+        }
+      }
+      expect((await read(file, `${text}${lines[1]}\n`)).problems).not.toEqual([]);
+    });
+  });
+});
