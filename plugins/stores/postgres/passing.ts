@@ -30,6 +30,8 @@ export async function passed(
   node.pending = { head: hash, done };
   const began = performance.now();
   const split = slices?.split(of.sums, line.made);
+  // As the gate says of meters: before what the batch takes.
+  const before = new Map(split?.sliced.map(({ id }) => [id, slices!.state(id)]));
   const counted = split && slices!.send(split.sliced);
   try {
     const metered = split ? { ...of, sums: split.metered } : of;
@@ -47,7 +49,7 @@ export async function passed(
       Object.assign(node.me!, { n: me.n + 1, head: hash });
       done();
     }
-    return split && "states" in said ? stated(said, of, split, slices!) : said;
+    return split && "states" in said ? stated(said, of, split, before) : said;
   } catch (error) {
     if (!isAway(error)) {
       node.pending = undefined;
@@ -63,11 +65,11 @@ export async function passed(
 function stated(
   said: Extract<Said, { states: readonly string[] }>,
   { sums }: Plan,
-  { metered, sliced }: Split,
-  slices: Slices,
+  { metered }: Split,
+  sliced: ReadonlyMap<string, string>,
 ): typeof said {
   const states = new Map(metered.map(({ id }, i) => [id, said.states[i]!]));
-  for (const { id } of sliced) states.set(id, slices.state(id));
+  for (const [id, state] of sliced) states.set(id, state);
   return { ...said, states: sums.map(({ id }) => states.get(id)!) };
 }
 

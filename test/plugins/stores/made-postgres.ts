@@ -6,7 +6,7 @@ import {
 } from "../../../plugins/stores/postgres/store.ts";
 import type { FleetUnderTest, StoreUnderTest } from "../../../src/testing/store.ts";
 import { tcpProxy } from "../../kit/tcp-proxy.ts";
-import { AS_TEXT, Line } from "../../../plugins/stores/postgres/line.ts";
+import { AS_TEXT, Line, type Question } from "../../../plugins/stores/postgres/line.ts";
 
 export const settings = (url: string, more: Partial<PostgresSettings> = {}): PostgresSettings => {
   const address = { url, tls: "off", pooled: false, read: async () => Buffer.alloc(0) } as const;
@@ -35,6 +35,7 @@ export const askAt = (url: string) => {
   const line = new Line(async () => ({ connectionString: url, types: AS_TEXT }));
   return {
     ask: async (text: string) => (await line.ask())({ text }),
+    question: async (of: Question) => (await line.ask())(of),
     [Symbol.asyncDispose]: () => line.end(),
   };
 };

@@ -184,6 +184,33 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await made.store.verify!()).toEqual([]);
   });
 
+  it("a slice of which there is less than its gateway thinks spends no more than there is", async () => {
+    const max = 100_000_000n;
+    const [one, two] = [await node("one"), await node("two")];
+    await heated([one, two], max);
+    await asked(
+      "WITH less AS (UPDATE tollgate.slice i SET amount = 0 FROM tollgate.slice was WHERE was.meter = i.meter AND was.node = i.node RETURNING i.meter, was.amount) UPDATE tollgate.meter m SET held = m.held - (SELECT sum(amount) FROM less)",
+    );
+    for (const store of [one, two]) {
+      expect((await store.apply([take(`less-${store === one}`, max)]))[0]!.ok).toBe(true);
+      await store.apply([pay(`less-${store === one}`)]);
+    }
+    expect(await made.store.verify!()).toEqual([]);
+  });
+
+  it("what is left is told to the nano-dollar, call by call, while slices are spent", async () => {
+    const max = 100_000_000n;
+    const one = await node("one", 1);
+    let used = BigInt(await heated([one], max)) * TAKE;
+    for (let i = 0; i < 20; i++) {
+      const [verdict] = await one.apply([take(`l${i}`, max)]);
+      const { limits } = verdict as Extract<Verdict, { ok: true }>;
+      expect(limits![0]!.left).toBe(max - used - TAKE);
+      await one.apply([pay(`l${i}`, 300n)]);
+      used += 300n;
+    }
+  });
+
   it("a limit that was lowered counts at once: slices of the higher one are not spent", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
