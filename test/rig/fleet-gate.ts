@@ -66,7 +66,7 @@ export async function gateAsked(url: string): Promise<string[]> {
       await hand(await line(), "right"),
     ];
     const wrong: string[] = [];
-    for (const look of [guards, orders, endsOnce, fences, keepsSlices])
+    for (const look of [guards, orders, endsOnce, fences, buriesNone, keepsSlices])
       wrong.push(...(await look({ by, holder: await line(), hands })));
     return wrong;
   } finally {
@@ -221,6 +221,32 @@ async function fences({ by, hands: [one, other] }: Scene): Promise<string[]> {
   return [
     ...(early === "behind" ? [] : [`a number that is not the next was answered ${early}`]),
     ...(dead === "fenced" ? [] : [`a node that is dead was answered ${dead}`]),
+  ];
+}
+
+/** When the database was away for longer than a lease no node was heard, and the first that is heard again buries none of the others. */
+async function buriesNone({ by, hands: [one] }: Scene): Promise<string[]> {
+  const other = await join(by, SCHEMA, "other", undefined, 60_000);
+  await by({ text: `UPDATE ${SCHEMA}.node SET alive = alive - interval '1 hour'` });
+  const beat = (look = true) =>
+    by({
+      text: `SELECT ${SCHEMA}.beat_1($1::int, $2::boolean, NULL, NULL)`,
+      values: [one.epoch, String(look)],
+    });
+  const state = async () => {
+    const [row] = await by({
+      text: `SELECT state FROM ${SCHEMA}.node WHERE epoch = $1`,
+      values: [other],
+    });
+    return row!["state"];
+  };
+  await beat();
+  const first = await state();
+  await beat();
+  const second = await state();
+  return [
+    ...(first === "live" ? [] : ["a node is dead because the database was silent"]),
+    ...(second === "dead" ? [] : ["a node that stays silent is not taken for dead"]),
   ];
 }
 

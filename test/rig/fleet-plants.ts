@@ -2,7 +2,7 @@
 
 interface Plant {
   /** The function. */
-  readonly in: "apply" | "unslice_dead";
+  readonly in: "apply" | "unslice_dead" | "beat";
   /** Of it, as the database prints it. */
   readonly line: RegExp;
   readonly instead: string;
@@ -38,6 +38,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   "no-fence": { in: "apply", line: / AND state = 'live'/g, instead: "" },
   // Batches come in any order.
   "no-turn": { in: "apply", line: / AND n = p_n - 1/g, instead: "" },
+  // After a silence of the database each takes the others for dead.
+  "no-patience": { in: "beat", line: /NOT silent AND /, instead: "" },
   // What a dead node has set aside for when it is apart is given back, though it may have been spent.
   "slice-given-back": {
     in: "unslice_dead",

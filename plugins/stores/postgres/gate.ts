@@ -142,14 +142,16 @@ const beats = (s: string): string => `
 CREATE FUNCTION ${s}.beat_1(p_node int, p_dead boolean, p_about text, p_said bigint)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
 #variable_conflict use_column
-DECLARE t bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint; is_live boolean; versions text; gone text[];
+DECLARE t bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
+  SELECT alive + lease < clock_timestamp() INTO silent FROM ${s}.node WHERE epoch = p_node;
   UPDATE ${s}.node SET alive = clock_timestamp(), seen = versions, about = coalesce(p_about, about), ahead = coalesce(p_said - t, ahead)
     WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
   IF p_dead AND is_live THEN
-    UPDATE ${s}.node SET state = 'dead' WHERE state = 'live' AND epoch <> p_node AND alive + lease < clock_timestamp();
+    -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once.
+    UPDATE ${s}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < clock_timestamp();
     SELECT array_agg(d.epoch::text) INTO gone FROM ${s}.node d
       WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${s}.open o WHERE o.node = d.epoch);
   END IF;
