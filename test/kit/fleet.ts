@@ -19,6 +19,8 @@ export interface FleetNode {
 
 export interface Fleet extends AsyncDisposable {
   readonly nodes: readonly FleetNode[];
+  /** Of its database. */
+  readonly url: string;
   /** The first key, which one of them made. */
   readonly key: string;
   /** One that runs. */
@@ -46,6 +48,7 @@ export async function startFleet({
   const dirs: string[] = [];
   const fleet: Fleet = {
     nodes,
+    url,
     get key() {
       return nodes.map(({ daemon }) => daemon?.key).find(Boolean) ?? "";
     },

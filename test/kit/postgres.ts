@@ -30,6 +30,8 @@ export interface Postgres extends AsyncDisposable {
   /** "15" */
   readonly version: string;
   readonly dir: string;
+  /** Its own, beside the kit's. */
+  readonly settings: readonly string[];
   /** Of its superuser, at a database that is empty and not for tests. */
   readonly url: string;
   /** Of a new and empty database. */
@@ -43,6 +45,12 @@ export interface Postgres extends AsyncDisposable {
   /** In good order; connections are cut. */
   stop(): Promise<void>;
   start(): Promise<void>;
+  /** A database of another server, on this one. */
+  at(url: string): string;
+  /** From now on its replicas hear nothing of what it acknowledges. */
+  deafen(): Promise<void>;
+  /** A replica is the primary now, and may have a replica of its own. */
+  promote(): Promise<void>;
 }
 
 /** Programs of another version, which no package of the system has: the folder of `initdb` and `postgres`. */
@@ -90,18 +98,36 @@ export async function startPostgres({
 }: PostgresOptions = {}): Promise<Postgres> {
   const programs = postgresPrograms(wanted);
   if (!programs) throw new Error("There is no PostgreSQL on this machine.");
-  const { bin, version } = programs;
   const dir = await folder("postgres");
-  const data = join(dir, "data");
-  const words = ["-D", data, "-U", "tollgate", "-A", "trust", "-E", "UTF8", "--locale=C"];
-  await promisify(execFile)(join(bin, "initdb"), [...words, "--no-sync"], { ...as, cwd: dir });
-  const port = await freePort();
-  const args = argsOf({ data, port, dir, settings });
-  let server: ChildProcess | undefined;
+  const words = ["-U", "tollgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  await made(programs, "initdb", dir, words);
+  return served({ ...programs, dir, settings, ready: "ready to accept connections" });
+}
 
-  const start = async () => {
-    server = await begun(join(bin, "postgres"), args, dir, "ready to accept connections");
-  };
+interface Programs {
+  readonly bin: string;
+  readonly version: string;
+}
+
+/** The folder of its data, by one of its programs. */
+async function made({ bin }: Programs, by: string, dir: string, words: readonly string[]) {
+  await promisify(execFile)(join(bin, by), ["-D", join(dir, "data"), ...words], {
+    ...as,
+    cwd: dir,
+  });
+}
+
+interface Serving extends Programs {
+  readonly dir: string;
+  readonly settings: readonly string[];
+  /** What it says when it has started for the first time. */
+  readonly ready: string;
+}
+
+async function served({ bin, version, dir, settings, ready }: Serving): Promise<Postgres> {
+  const port = await freePort();
+  const args = argsOf({ data: join(dir, "data"), port, dir, settings });
+  let server: ChildProcess | undefined = await begun(join(bin, "postgres"), args, dir, ready);
   const signal = (name: NodeJS.Signals) => {
     for (const pid of familyOf(server)) send(pid, name);
   };
@@ -113,8 +139,6 @@ export async function startPostgres({
     server = undefined;
   };
   const url = `postgres://tollgate@127.0.0.1:${port}/postgres`;
-
-  await start();
   return {
     port,
     get pid() {
@@ -123,8 +147,11 @@ export async function startPostgres({
     version,
     dir,
     url,
+    settings,
     sql: psql,
-    start,
+    async start() {
+      server = await begun(join(bin, "postgres"), args, dir, "ready to accept connections");
+    },
     database: () => newDatabase(url),
     async kill() {
       const family = familyOf(server);
@@ -139,6 +166,12 @@ export async function startPostgres({
       if (server?.pid !== undefined) send(server.pid, "SIGINT");
       await gone(family);
     },
+    at: (other) => Object.assign(new URL(other), { port: `${port}` }).href,
+    async deafen() {
+      const text = await psql(url, "SELECT pid FROM pg_stat_replication");
+      for (const pid of text.split("\n").filter(Boolean)) send(Number(pid), "SIGSTOP");
+    },
+    promote: async () => void (await psql(url, "SELECT pg_promote(true, 60)")),
     async [Symbol.asyncDispose]() {
       const family = familyOf(server);
       for (const pid of family) send(pid, "SIGKILL");
@@ -171,46 +204,14 @@ const argsOf = (of: {
   ...[...SETTINGS, ...of.settings].flatMap((setting) => ["-c", setting]),
 ];
 
-export interface Replica extends AsyncDisposable {
-  readonly port: number;
-  /** The same database there. */
-  at(url: string): string;
-  /** From now on it hears nothing of what the primary acknowledges. */
-  deafen(): Promise<void>;
-  /** It is the primary. */
-  promote(): Promise<void>;
-}
-
 /** A second server that follows the first as fast as it can, which does not wait for it. */
-export async function startReplica(of: Postgres): Promise<Replica> {
-  const { bin } = postgresPrograms(Number(of.version))!;
+export async function startReplica(of: Postgres): Promise<Postgres> {
+  const programs = postgresPrograms(Number(of.version))!;
   const dir = await folder("replica");
-  const data = join(dir, "data");
-  const words = ["-h", "127.0.0.1", "-p", `${of.port}`, "-U", "tollgate", "-D", data, "-R"];
-  const backup = [...words, "-X", "stream", "-c", "fast", "--no-sync"];
-  await promisify(execFile)(join(bin, "pg_basebackup"), backup, { ...as, cwd: dir });
-  const port = await freePort();
-  const args = argsOf({ data, port, dir, settings: [] });
-  const server = await begun(join(bin, "postgres"), args, dir, "ready to accept read-only");
-  const at = (url: string): string => Object.assign(new URL(url), { port: `${port}` }).href;
-  return {
-    port,
-    at,
-    async deafen() {
-      const text = await psql(of.url, "SELECT pid FROM pg_stat_replication");
-      for (const pid of text.split("\n").filter(Boolean)) send(Number(pid), "SIGSTOP");
-    },
-    promote: async () => void (await psql(at(of.url), "SELECT pg_promote(true, 60)")),
-    async [Symbol.asyncDispose]() {
-      const family = familyOf(server);
-      for (const pid of family) send(pid, "SIGKILL");
-      await until(
-        () => !family.some(lives),
-        () => "the end of the replica's processes",
-      );
-      await rm(dir, { recursive: true, force: true });
-    },
-  };
+  const words = ["-h", "127.0.0.1", "-p", `${of.port}`, "-U", "tollgate", "-R", "--no-sync"];
+  await made(programs, "pg_basebackup", dir, [...words, "-X", "stream", "-c", "fast"]);
+  const { settings } = of;
+  return served({ ...programs, dir, settings, ready: "ready to accept read-only" });
 }
 
 /** What psql answers, a row a line. */

@@ -29,9 +29,7 @@ export function judged(
     if (book?.has(entry.attempt)) wrong.push(`${entry.attempt}: ${entry.kind} twice`);
     book?.set(entry.attempt, entry);
   }
-  const told = new Map(
-    heard.map(({ request, text }) => [request.tag, text.match(/word\d/g)?.length ?? 0]),
-  );
+  const told = new Map(heard.map(({ request, words }) => [request.tag, words]));
   const rows = new Map<string, Entry>();
   for (const [attempt, reserve] of reserves) {
     const settle = settles.get(attempt);
@@ -50,7 +48,11 @@ export function judged(
     if (!reserves.has(attempt)) wrong.push(`${attempt}: settled without a reserve`);
   for (const name of billOf.keys())
     if (!rows.has(name)) wrong.push(`${name}: billed, and not in the ledger`);
-  return [...wrong, ...heard.flatMap((one) => delivered(one, rows))];
+  const ok = Map.groupBy(
+    [...rows].filter(([, { outcome }]) => outcome === "ok"),
+    ([name]) => name.slice(0, name.indexOf(" ")),
+  );
+  return [...wrong, ...heard.flatMap((one) => delivered(one, ok))];
 }
 
 /** One row beside what upstream charges for it. `told`: how many words its client has heard. */
@@ -73,11 +75,12 @@ function against(settle: Entry, billed: Charged | undefined, told: number): stri
   }
 }
 
-function delivered({ delivered, request, text }: Heard, rows: ReadonlyMap<string, Entry>) {
+function delivered(
+  { delivered, request, text }: Heard,
+  ok: ReadonlyMap<string, readonly (readonly [string, Entry])[]>,
+) {
   if (!delivered) return [];
-  const own = [...rows.entries()].filter(
-    ([name, row]) => name.startsWith(`${request.tag} `) && row.outcome === "ok",
-  );
+  const own = ok.get(request.tag) ?? [];
   if (own.length !== 1)
     return [`${request.tag}: delivered, with ${own.length} entries that say so ${text.slice(-80)}`];
   return own[0]![1].state === "exact" ? [] : [`${request.tag}: delivered, and ${own[0]![1].state}`];

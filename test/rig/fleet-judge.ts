@@ -13,18 +13,37 @@ export interface Tight {
   readonly worth: bigint;
 }
 
+/** What was billed between two moments, by its place in the bill. */
+export interface Lapse {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** `lapses`: what a replica did not know of when it became the primary. */
 export function judgedFleet(
   entries: readonly Entry[],
   bill: readonly Charged[],
   heard: readonly Heard[],
   budgets: readonly Tight[],
+  lapses: readonly Lapse[] = [],
 ): string[] {
   const { rows, wrong } = corrected(entries, bill);
+  const spent = new Map<string, { all: bigint; again: bigint }>();
+  for (const [i, one] of bill.entries()) {
+    const tag = one.tag.slice(0, one.tag.indexOf("."));
+    const of = spent.get(tag) ?? { all: 0n, again: 0n };
+    spent.set(tag, of);
+    const cost = priced(one.usage());
+    of.all += cost;
+    if (lapses.some(({ from, to }) => from <= i && i < to)) of.again += cost;
+  }
   for (const { tag, worth } of budgets) {
-    const spent = bill
-      .filter((one) => one.tag.startsWith(`${tag}.`))
-      .reduce((sum, one) => sum + priced(one.usage()), 0n);
-    if (spent > worth) wrong.push(`budget ${tag}: ${spent} billed, worth ${worth}`);
+    const { all, again } = spent.get(tag) ?? { all: 0n, again: 0n };
+    // By as much as the new primary had not heard of it may be spent once more, and by nothing else.
+    if (all > worth + again)
+      wrong.push(
+        `budget ${tag}: ${all} billed, worth ${worth}, ${again} of it unknown for a moment`,
+      );
   }
   const seqs = entries.map(({ seq }) => seq);
   if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!))
@@ -55,7 +74,7 @@ function corrected(entries: readonly Entry[], bill: readonly Charged[]) {
       ...entry,
       costNano,
       usage: truth.usage,
-      outcome: exact ? "ok" : "left",
+      outcome: !exact ? "left" : billed ? "ok" : "failed",
       state: exact ? (costNano === 0n ? "void" : "exact") : "estimated",
     };
   });

@@ -23,7 +23,14 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
   });
 
   it("while all of it breaks: nothing missing, nothing twice, no budget overrun, exact rows equal the bill", async () => {
-    const verdict = await fleetRig({ seconds: 20, nodes: 3, clients: 8, seed: 7 });
+    const verdict = await fleetRig({
+      seconds: 20,
+      nodes: 3,
+      clients: 12,
+      rate: 40,
+      everyMs: 1_500,
+      seed: 7,
+    });
     expect(verdict.wrong).toEqual([]);
     // What a killed node had open is presumed: whether it had something open then is chance, so only the faults are asked for.
     expect(verdict.counts["faults"]).toBeGreaterThan(0);

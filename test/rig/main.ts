@@ -9,6 +9,8 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   "fleet-away": () => import("./fleet-away.ts"),
   "fleet-budget": () => import("./fleet-budget.ts"),
   "fleet-gate": () => import("./fleet-gate.ts"),
+  "fleet-hot": () => import("./fleet-hot.ts"),
+  "fleet-mutants": () => import("./fleet-mutants.ts"),
   "fleet-roll": () => import("./fleet-roll.ts"),
   "fleet-model": () => import("./fleet-model.ts"),
   affinity: () => import("./affinity.ts"),

@@ -16,6 +16,8 @@ export interface Heard {
   readonly request: Request;
   readonly status: number;
   readonly text: string;
+  /** Of upstream's, in what it has heard. */
+  readonly words: number;
   /** The client has seen the end of its answer. */
   readonly delivered: boolean;
 }
@@ -191,7 +193,8 @@ export async function ask(
         ? text.includes(end)
         : isWhole(text)) &&
     !/"type":\s*"error"/.test(text);
-  return { request, status, text, delivered };
+  const words = text.match(/word\d/g)?.length ?? 0;
+  return { request, status, text, words, delivered };
 }
 
 function isWhole(text: string): boolean {

@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
     const known = async () =>
       Number(await primary.sql(replica.at(url), "SELECT count(*) FROM tollgate.entry"));
     await until(async () => (await known()) === 2);
-    await replica.deafen();
+    await primary.deafen();
     // Acknowledged, and nowhere but on the primary and with the gateways that were told.
     await one.apply([pay("a"), take("c")]);
     await two.apply([pay("b"), take("d")]);

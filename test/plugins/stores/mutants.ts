@@ -1,0 +1,303 @@
+// One line changed in the store of several gateways, at a time: what that line is there for, and the tests that have to miss it. `npm run rig fleet-mutants`
+// plays them.
+import type { ChangedSource } from "../../rig/plants/changed.ts";
+
+export interface Mutant extends ChangedSource {
+  /** Files of tests beside this one. */
+  readonly by: readonly string[];
+  /** Of these, the tests that have one of these words. */
+  readonly named?: string | undefined;
+}
+
+const store = (file: string) => `plugins/stores/postgres/${file}.ts`;
+
+const of = (
+  file: string,
+  by: readonly string[],
+  changes: Readonly<Record<string, readonly [line: string, instead: string]>>,
+  named?: string,
+): Record<string, Mutant> =>
+  Object.fromEntries(
+    Object.entries(changes).map(([name, [line, instead]]) => [
+      `${file}: ${name}`,
+      { in: store(file), line, instead, by, named },
+    ]),
+  );
+
+/** Named by their file, and by what the store does then. */
+export const MUTANTS: Readonly<Record<string, Mutant>> = {
+  // Budgets that all draw on.
+  ...of("slicing", ["slices", "postgres-hot", "postgres-apart"], {
+    "what a slice has spent is not added to its meter": [
+      "SET level = m.level + p.spent, held",
+      "SET level = m.level, held",
+    ],
+    "what is set aside is not held": [
+      "held = m.held - p.spent + p.part, peak",
+      "held = m.held - p.spent, peak",
+    ],
+    "a slice is all that is left": ["r.room / (2 * live)", "r.room"],
+    "a budget is sliced to its very end": ["r.room < 4 * live * r.take OR ", ""],
+    "what is spent is told again and again": [
+      "SET amount = i.amount + excluded.amount, spent = 0",
+      "SET amount = i.amount + excluded.amount",
+    ],
+    "what goes back is held still": [
+      "SET held = m.held - g.held, level",
+      "SET held = m.held, level",
+    ],
+    "what was spent of it goes back too": [
+      "level = m.level + g.spent, peak = greatest(m.peak, m.level + g.spent)\n      FROM gone",
+      "peak = m.peak\n      FROM gone",
+    ],
+    "a slice takes what it has not": [" AND i.amount >= greatest(x.need, x.run, 0)", ""],
+    "what a call gives back is not": [
+      "SET amount = i.amount - x.run, spent",
+      "SET amount = i.amount, spent",
+    ],
+    "a call is not spent": ["spent = i.spent + x.used", "spent = i.spent"],
+    "a recalled budget is sliced at once again": [
+      "greatest(CASE WHEN r.recalled THEN 0\n          WHEN",
+      "greatest(CASE WHEN",
+    ],
+  }),
+  ...of("slices", ["slices", "postgres-hot", "postgres-apart"], {
+    "a slice of a higher limit is spent": ["sum.max < own.of.max", "false"],
+    "a call that does not fit is counted there": [
+      "own.amount < sum.run || own.amount < (sum.need ?? 0n)",
+      "false",
+    ],
+    "what is sent is there to be spent twice": ["own.amount -= taken(sum);", ";"],
+    "a batch that failed was spent": [
+      "own.amount += taken(sum) - (happened ? sum.run : 0n);",
+      "own.amount += taken(sum) - sum.run;",
+    ],
+    "what others hold is room": ["held - spent - amount, 0", "-amount, 0"],
+    "a slice that was spent apart is spent again": ["this.#spent ? undefined : ", ""],
+    "a new connection believes the old slices": [
+      "if (made !== this.#made && this.#made !== 0) await this.#read(ask, node);",
+      "",
+    ],
+    "no one is asked for theirs": ["(await recall(ask, this.#of.schema, fresh)) > 0", "false"],
+    "its own does not go back to who is refused": [
+      '      return "own";',
+      "      return undefined;",
+    ],
+    "what another one needs is kept": ["new Set([...needed.back, ...gone])", "new Set(gone)"],
+    "a lowered limit is not seen": ["if (touched && touched.max < max) return true;", ""],
+    "what it has spent is never told": ["    await this.#tell(ask, node);", ""],
+    "what is crossed by it is not said": ["this.#of.crossed(crossedIn(rows));", ""],
+    "an idle one keeps it": ["!this.#of.apart && (!touched || touched.calls < 1)", "false"],
+  }),
+  ...of("passing", ["postgres-hot"], {
+    "what is sent is not counted": ['counted?.(said.how === "ok");', "counted?.(false);"],
+  }),
+  ...of("busy", ["slices", "postgres-hot"], {
+    "rates are sliced": [
+      "if (max === null || !isCalendar(kindOf(id).per)) continue;",
+      "if (max === null) continue;",
+    ],
+    "a budget that nobody draws on is hot": [".filter(([, { calls }]) => calls >= LEAST)", ""],
+  }),
+  // While the database is away.
+  ...of("apart", ["postgres-apart", "tape"], {
+    "a budget without a slice is spent": [
+      "if (part === undefined ||",
+      "if (part === undefined) continue;\n        if (",
+    ],
+    "a slice that is spent lets nothing through but what takes nothing": [
+      " || (here && here.level + here.held >= part)",
+      "",
+    ],
+    "keys without a budget go on": ["return budgets > 0 ? parts : undefined;", "return parts;"],
+    "it goes on for ever": ["performance.now() - this.#since! > this.#of.forMs ||", ""],
+    "what is on no disk has happened": [
+      "await this.#tape()!.owe(facts);",
+      "void this.#tape()!.owe(facts).catch(() => {});",
+    ],
+    "what could not be written stays taken": ["this.#book.undo();", ""],
+    "it is not owed": ["if (facts.length > 0) this.#owed.push(facts);", ""],
+    "a call that is told twice is two": ["if (this.#book.open.get(c.attempt)) return OK;", ""],
+    "its end gives no room": [
+      "if (this.#book.open.get(c.attempt)) this.#book.apply({ ...c, at: now(c.at) });",
+      "",
+    ],
+    "a lost batch stays open": [
+      'for (const c of sent) if (c.do === "reserve") this.#doubtful.add(c.attempt);',
+      "",
+    ],
+    "rates are whole": [
+      "let max = most > 0n && most < live ? 1n : most / live;",
+      "let max = most;",
+    ],
+    "what was spent may be spent in the next": ["this.#slices.spent();", ""],
+    "what is paid is owed still": ["await this.#tape()!.paid();", ""],
+    "what is being decided is forgotten": ["return this.#deciding;", "return undefined;"],
+  }),
+  ...of("tape", ["tape", "postgres-apart", "postgres-failover"], {
+    "the ring is no file": ["await ring.file.write(line);", ""],
+    "what is owed is no file": ["await file.write(`${toJson(batch)}\\n`);", ""],
+    "the oldest file stays": ["await rm(name(this.#segment - SEGMENTS), { force: true });", ""],
+    "a ring is two files": ["const SEGMENTS = 3;", "const SEGMENTS = 1;"],
+    "files are read as their names sort": [
+      ".toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));",
+      ".toSorted();",
+    ],
+    "it reads its own": ['if (of === "" || of === instance) continue;', 'if (of === "") continue;'],
+    "a line that is cut short ends it": [
+      "      return [];\n    }\n  });",
+      "      throw new Error(line);\n    }\n  });",
+    ],
+    "nothing is left, and it stays": ["if (whole) await rm(", "if (!whole) await rm("],
+    "each line is complained of": ["this.#broken = true;", ""],
+  }),
+  ...of("reuniting", ["postgres-apart"], {
+    "it goes on as one that is dead": [
+      "if (node.lost || !(await node.lives(ask))) await node.join",
+      "if (node.lost) await node.join",
+    ],
+    "what is being decided meanwhile is not told": [
+      "else if (outage.deciding) await outage.deciding;",
+      "",
+    ],
+  }),
+  ...of("retelling", ["postgres-apart", "postgres-failover", "tape"], {
+    "what the database has is told again as missing": [
+      "n > (known.get(epoch) ?? -1)",
+      "n >= 0 && epoch >= 0",
+    ],
+    "what it owes is not told": [
+      "const batches = [...missing.map(({ batch }) => batch), ...owed];",
+      "const batches = missing.map(({ batch }) => batch);",
+    ],
+    "the ring is not told": [
+      "const batches = [...missing.map(({ batch }) => batch), ...owed];",
+      "const batches = [...owed];",
+    ],
+    "it lives on": ["    await leave(ask, s, epoch);", ""],
+    "what it had set aside stays": ["  await give(ask, s, instance);", ""],
+  }),
+  // A database that was set back.
+  ...of("ring", ["postgres-failover", "postgres-doubt", "ring"], {
+    "what was refused is a fact": ["&& verdicts[i]?.ok !== false", ""],
+    "nothing is kept": ["this.#told.push({ at, n, batch: facts });", ""],
+    "it is kept for ever": ["oldest.at < at - KEPT_MS || this.#many > MOST;", "false;"],
+    "the last batch is not told": [
+      "told.n > n ? [told.batch] : []",
+      "told.n > n + 1 ? [told.batch] : []",
+    ],
+    "what is forgotten is whole": ["const whole = n >= this.#forgotten;", "const whole = true;"],
+    "a call that was let through is denied": [
+      "if (denied.length > 0) await exactly(denied.map(asFact));",
+      "",
+    ],
+    "one that cannot be keeps the others away": [
+      'if (faultOf(error)?.kind !== "invalid") throw error;\n    for',
+      "throw error;\n    for",
+    ],
+    "it is told, and owed still": [
+      "    owed.shift();",
+      "    owed.push(owed.shift()!);\n    if (owed.length > 0) return;",
+    ],
+  }),
+  ...of("this-node", ["postgres-failover", "postgres-doubt"], {
+    "a database that was set back is not seen": ["if (n >= before) return;", "return;"],
+    "a batch that happened is told again": ["if (pending?.head.equals(head)) pending.done();", ""],
+    "a new connection is the old one": ["this.known !== this.#line.made", "false"],
+    "what is gone is not said": ["if (!whole) this.sight.hear(", "if (false) this.sight.hear("],
+    "its disk is not asked": [
+      'for (const left of await leftIn(folder(), own ? instance : "")) {',
+      "for (const left of [] as Awaited<ReturnType<typeof leftIn>>) {",
+    ],
+    "a node that is gone begins with nothing": ["if (this.lost) this.owed.push(...kept);", ""],
+  }),
+  ...of("heads", ["postgres-failover", "heads"], {
+    "a node that is told of late is named at once": [
+      "else if (!head.behind || head.behind.alive !== alive) head.behind = { alive };\n    else {",
+      "else {",
+    ],
+    "a head that went back is believed": ["if (row && n >= head.n) {", "if (row) {"],
+    "one that has told all is named": ["if (later) this.#seen.delete(epoch);\n    else if", "if"],
+    "it is named again and again": ["    else {\n      this.#seen.delete(epoch);", "    else {"],
+    "one more is missing than is": ["from: n + 1, to: head.n", "from: n, to: head.n"],
+    "how far it came is forgotten": ["      head.n = n;\n", ""],
+  }),
+  // What is kept, and what goes.
+  ...of("pruning", ["on-postgres", "postgres-keeping"], {
+    "sums of days keep what is gone": [
+      "UPDATE ${s}.day d SET rows = d.rows - l.rows, calls = d.calls - l.calls",
+      "UPDATE ${s}.day d SET rows = d.rows, calls = d.calls",
+    ],
+    "units keep what is gone": [
+      "SET whole = d.whole - x.whole, parts = d.parts - x.parts",
+      "SET whole = d.whole, parts = d.parts",
+    ],
+    "a reserve that is spoken of goes": [
+      "AND (e.kind <> 0 OR strpos(' ' || kept",
+      "AND (true OR strpos(' ' || kept",
+    ],
+    "an open call goes": [
+      "JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos < p_to) THEN RETURN 'again'",
+      "JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE false) THEN RETURN 'again'",
+    ],
+    "no note says so": [
+      "INSERT INTO ${s}.note VALUES (p_node, p_n, 0, 'pruned'",
+      "INSERT INTO ${s}.note VALUES (p_node, p_n, 0, 'other'",
+    ],
+    "a reserve that stayed stays for ever": [
+      "WHERE e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int\n      AND strpos",
+      "WHERE false\n      AND strpos",
+    ],
+  }),
+  ...of("prune", ["on-postgres", "postgres-keeping"], {
+    "nothing is summed before": [
+      "  await close(ask, s);\n  await summed(ask, s);\n  let me",
+      "  await close(ask, s);\n  let me",
+    ],
+    "an open call is no limit": ["(await oldestOpen(ask, s))?.pos ?? Infinity", "Infinity"],
+    "it has no hash": ["base: textHash(text),", 'base: "",'],
+  }),
+  ...of("fold", ["on-postgres", "postgres-keeping"], {
+    "a row of that very moment goes": [
+      "if (till >= before || pos >= limit) return cut;",
+      "if (till > before || pos >= limit) return cut;",
+    ],
+    "the batch of the limit goes": [
+      "if (till >= before || pos >= limit) return cut;",
+      "if (till >= before || pos > limit) return cut;",
+    ],
+  }),
+  ...of("pruned", ["on-postgres", "postgres-keeping"], {
+    "a changed base is not found": ['textHash(found["text"]!) !== said.base ||', ""],
+    "changed sums are not found": [
+      'if (sumsLink(before, Number(row["quarter"]), row["text"]!) !== row["hash"])',
+      "if (false)",
+    ],
+    "missing sums are not found": [
+      'if (before !== said.sums || n !== base.sums || more!["are"] === "true")',
+      "if (false)",
+    ],
+    "changed notes are not found": [
+      "if ((await notesHash(ask, s, node, n)) !== notes)",
+      "if (false)",
+    ],
+    "a changed reserve is not found": ["if (named.get(id) !== carriedHash(row))", "if (false)"],
+    "a missing reserve is not found": [
+      "for (const id of named.keys())\n    yield",
+      "for (const id of [])\n    yield",
+    ],
+  }),
+  ...of("archive", ["on-postgres", "postgres-keeping"], {
+    "labels are there": ["labels ? row : withoutLabels(row)", "row"],
+    "a batch more is there": ['if (Number(batch["pos"]) >= to) break;', ""],
+    "it does not say where it ends": ['end = bytes(batch["link"]!).toString("hex");', ""],
+  }),
+  ...of("connecting", ["postgres-tls"], {
+    "any server is believed": ["rejectUnauthorized: true", "rejectUnauthorized: false"],
+    "its authority is not asked": ["...(caPem && { ca: caPem }),", ""],
+    "it does not prove itself": ["...(certPem && { cert: certPem }),", ""],
+    "a connection that leaves is plain": ['(tls === "auto" && isNear(url))', '(tls === "auto")'],
+    "a password in a file is not read": ["if (file === undefined) return url;", "return url;"],
+    "the end of a line is part of it": [".toString().trimEnd()", ".toString()"],
+  }),
+};
