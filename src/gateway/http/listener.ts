@@ -157,24 +157,24 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     announce: () => sockets.announce(),
     kill: () => sockets.kill(),
     close(graceMs) {
-      // Not listhen's own close(): it takes a request that waits for 100 Continue for an idle socket.
-      const closed = servers.map((server) => ended((over) => server.close(over)));
+      const closed = servers.map(closing);
       sockets.drain();
       return within(graceMs, sockets, closed);
     },
     leave(graceMs) {
-      // Node's own close() for HTTP ends idle connections, on which a client may be about to ask.
-      const closed = servers.map((server) =>
-        ended((over) => NetServer.prototype.close.call(server, over)),
-      );
+      const closed = servers.map(closing);
       sockets.announce();
       return within(graceMs, sockets, closed);
     },
   };
 }
 
-const ended = (close: (over: () => void) => unknown): Promise<void> =>
-  new Promise((resolve) => void close(() => resolve()));
+/**
+ * Takes no new connection. Node's own close() for HTTP, and listhen's, end those that they take for idle: on one a client may have asked, and
+ * one that waits for 100 Continue is not.
+ */
+const closing = (server: Server): Promise<void> =>
+  new Promise((resolve) => void NetServer.prototype.close.call(server, () => resolve()));
 
 /** How many requests were cut off when the time was over. */
 async function within(

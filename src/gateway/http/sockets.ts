@@ -8,6 +8,7 @@ import { isSmallBody } from "../../lib/small-body.ts";
 import { Crowd, type CrowdLimits } from "./connections.ts";
 import type { Refusal } from "./door.ts";
 import { gone, Pace, slow, stuck } from "./pace.ts";
+import { afterLook, awaitNewcomer } from "./last-look.ts";
 import { LATE_BODY, LATE_HEAD, SLOW_BODY } from "./late.ts";
 import { rawRefusal } from "./refusal.ts";
 import type { SocketLimits } from "./socket-limits.ts";
@@ -101,7 +102,7 @@ export class Sockets {
       this.#told(refusal, held.address, id);
       rawRefusal(socket, refusal, id);
       this.#leave(held);
-    }
+    } else if (this.#draining) awaitNewcomer(socket, this.#limits.headMs);
     return held;
   }
 
@@ -183,12 +184,19 @@ export class Sockets {
       }
   }
 
-  /** And a socket is closed when its answer has left, whatever that said. */
+  /**
+   * And a socket is closed when its answer has left, whatever that said. What has arrived on this machine is read before an idle one is
+   * closed; a client that has just come has a moment for its request.
+   */
   drain(): void {
     this.announce();
     this.#draining = true;
-    for (const held of this.#held.values())
-      if (held.inFlight === 0 && held.socket.bytesRead === 0) held.socket.destroy();
+    afterLook(() => {
+      for (const held of this.#held.values())
+        if (held.socket.bytesRead === 0) awaitNewcomer(held.socket, this.#limits.headMs);
+        else if (held.inFlight === 0 && held.socket.bytesRead === held.quietAt)
+          held.socket.destroy();
+    });
   }
 
   kill(): void {

@@ -597,6 +597,28 @@ describe("the end", () => {
     expect(await closing).toBe(0);
   });
 
+  test("what had arrived before the end is answered, on a connection that was idle and on one that had just come", async () => {
+    const listening = await up((_, res) => void res.end("told"));
+    const { port } = listening;
+    const [kept, fresh, late, silent] = await Promise.all([1, 2, 3, 4].map(() => dial(port)));
+    const get = request(["GET / HTTP/1.1", "Host: localhost"]);
+    kept!.send(get);
+    await kept!.until(/told/);
+    // Of what is sent from here on nothing is read before the end begins.
+    kept!.send(get);
+    fresh!.send(get);
+    const closing = listening.close(60_000);
+    late!.send("GET / HTTP/1.1\r\n");
+    await quiet(50);
+    late!.send("Host: localhost\r\n\r\n");
+    for (const client of [kept!, fresh!, late!])
+      expect((await client.closed()).toLowerCase()).toMatch(/connection: close[^]*told$/);
+    // By the clock: one that says nothing is waited for a moment alone, and not as long as a head may take.
+    await silent!.closed();
+    expect(silent!.closedAfter).toBeLessThan(LIMITS.headMs / 2);
+    expect(await closing).toBe(0);
+  });
+
   test("a client that waits for 100 Continue is in flight, not idle", async () => {
     const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>();
     const listening = await up((req, res) => asked.resolve([req, res]));
