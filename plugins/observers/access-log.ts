@@ -2,6 +2,7 @@
 import { isAbsolute, join } from "node:path";
 import { defineObserver, isJournal, type Context, type RequestOutcome } from "tollgate/plugin";
 import { NAMES, refusedAs } from "./access-log/fields.ts";
+import { Gathered } from "./access-log/gathered.ts";
 import { Haste, JOURNAL_RATE, level } from "./access-log/journal.ts";
 import { doorLines, lines } from "./access-log/line.ts";
 import { Output } from "./access-log/output.ts";
@@ -71,36 +72,44 @@ export default defineObserver({
     const [line, doorLine] = [lines(format, names), doorLines(format, names)];
     const rate = sample.ok ?? 1;
     const prefix = (outcome: RequestOutcome) => (journal ? level(outcome) : "");
-    const write = (all: readonly string[]) => {
-      if (all.length === 0) return undefined;
-      haste?.add(all.length, performance.now());
-      return output.write(all.join(""), all.length);
+    const gathered = new Gathered(output);
+    const write = (text: string, count: number) => {
+      if (count === 0) return undefined;
+      haste?.add(count, performance.now());
+      return gathered.add(text, count);
     };
     return {
       clients: client,
       seen(batch) {
-        const all: string[] = [];
+        let [text, count] = ["", 0];
         for (const record of batch) {
           const isOk = record.outcome === "ok";
           if (isOk && rate < 1 && Math.random() >= rate) continue;
-          all.push(prefix(record.outcome) + line(record, isOk ? rate : 1));
+          text += prefix(record.outcome) + line(record, isOk ? rate : 1);
+          count++;
         }
-        return write(all);
+        return write(text, count);
       },
       turnedAway(batch) {
         const clients = batch.filter(({ listener }) => listener === "clients");
-        return write(clients.map((one) => prefix(refusedAs(one)) + doorLine(one, 1)));
+        const all = clients.map((one) => prefix(refusedAs(one)) + doorLine(one, 1));
+        return write(all.join(""), all.length);
       },
-      told({ type }) {
-        if (type === "reload_asked") return output.reopen();
-        return undefined;
+      async told({ type }) {
+        if (type !== "reload_asked") return;
+        await gathered.write();
+        await output.reopen();
       },
+      end: () => gathered.write(),
       commands: {
         counts: {
           summary: "Lines that were written, and lines that could not be",
           role: "viewer",
           writes: false,
-          run: async () => ({ file: path ?? null, ...output.counts }),
+          async run() {
+            await gathered.write();
+            return { file: path ?? null, ...output.counts };
+          },
         },
       },
     };

@@ -2,10 +2,10 @@
 // of a prompt or an answer can be in it.
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { SPELLINGS, spellingsOf } from "./genai.ts";
-import { ListedAttributes } from "./otlp/attributes.ts";
+import { Alike } from "./alike.ts";
 import { Batches, type BatchCounts } from "./otlp/batches.ts";
-import { EncodedAttributes } from "./otlp/encoded.ts";
-import { noticeLog, refusalLog, requestLog } from "./otlp/logs.ts";
+import { Kept } from "./otlp/items.ts";
+import { sayNotice, sayRefusal, sayRequest } from "./otlp/logs.ts";
 import { Post } from "./otlp/post.ts";
 import { pushing } from "./otlp/push.ts";
 import { keeps, SAMPLERS } from "./otlp/sampler.ts";
@@ -17,7 +17,7 @@ import {
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
-import { spanNames, type SpanOptions, spansOf } from "./otlp/spans.ts";
+import { saySpans, spanNames, spansOf, type SpanOptions } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/shapes.ts";
 
 const texts = (description: string, more: object = {}) =>
@@ -113,7 +113,7 @@ export default defineObserver({
     const counts = ctx.shared("counts", () => ({ traces: none(), metrics: none(), logs: none() }));
     const posts = postsOf(settings, options.retry_ms, ctx);
     const batched = (signal: "traces" | "logs") =>
-      posts[signal] && new Batches(settings, counts[signal], (items) => posts[signal]!.send(items));
+      posts[signal] && new Batches(settings, counts[signal], posts[signal]);
     const spans = batched("traces");
     const lines = batched("logs");
     ctx.onDispose(() => {
@@ -125,20 +125,24 @@ export default defineObserver({
     const pushed =
       posts.metrics && pushing(posts.metrics, settings, spellings, counts.metrics, ctx);
     const kept = keeps({ ...settings, slowMs: options.slow_ms });
-    const tell = { attributes: attributesFor(settings), names: spanNames(spellings), keys, labels };
+    const alike = new Alike(() => new Kept());
+    const tell: SpanOptions = { names: spanNames(spellings), alike, keys, labels };
     return {
       seen(batch: readonly RequestRecord[]) {
         pushed?.seen(batch);
         for (const record of batch) {
-          if (spans && kept(record)) spans.add(spansOf(record, tell));
-          lines?.add([requestLog(record, tell)]);
+          if (spans && kept(record))
+            spans.add(spansOf(record), (next) => saySpans(next, record, tell));
+          lines?.add(1, (next) => sayRequest(next(), record, tell));
         }
       },
-      turnedAway: (batch) => lines?.add(batch.map(refusalLog)),
+      turnedAway(batch) {
+        for (const refusal of batch) lines?.add(1, (next) => sayRefusal(next(), refusal));
+      },
       ...(pushed && { billed: pushed.billed }),
       told(notice) {
         pushed?.told(notice);
-        lines?.add([noticeLog(notice)]);
+        lines?.add(1, (next) => sayNotice(next(), notice));
       },
       async end() {
         for (const post of Object.values(posts)) post?.hurry(END_MS);
@@ -163,17 +167,6 @@ export default defineObserver({
     };
   },
 });
-
-/** What JSON cannot have is made only where it is not asked for. */
-function attributesFor({
-  destinations: { traces, logs },
-}: OtlpSettings): SpanOptions["attributes"] {
-  const listed = {
-    span: traces?.protocol === "http/json",
-    log: logs?.protocol === "http/json",
-  };
-  return (of) => (listed[of] ? new ListedAttributes() : new EncodedAttributes(of));
-}
 
 /** The gateway waits five seconds for an observer that ends. */
 const END_MS = 3_000;

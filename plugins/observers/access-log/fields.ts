@@ -7,6 +7,7 @@ import {
   type TurnedAway,
   type Unit,
 } from "tollgate/plugin";
+import { usd } from "../usd.ts";
 import { cut } from "./text.ts";
 
 /** Undefined: not known, or not so; the line leaves it out. */
@@ -48,13 +49,6 @@ function costUsd({ calls }: RequestRecord): string | undefined {
   let nano: bigint | undefined;
   for (const { costNano } of calls) if (costNano !== null) nano = (nano ?? 0n) + costNano;
   return nano === undefined ? undefined : usd(nano);
-}
-
-/** 1234500000n → "1.2345" */
-export function usd(nano: bigint): string {
-  const [sign, left] = nano < 0n ? ["-", -nano] : ["", nano];
-  const cents = `${left % 1_000_000_000n}`.padStart(9, "0").replace(/0+$/, "");
-  return `${sign}${left / 1_000_000_000n}${cents && `.${cents}`}`;
 }
 
 /** Another candidate than the first one answered. */
@@ -132,6 +126,23 @@ export const FIELDS = {
 
 export type FieldName = keyof typeof FIELDS;
 export const NAMES = Object.keys(FIELDS) as readonly FieldName[];
+
+/** What no request has alike with another one that is else like it. */
+export const OWN: ReadonlySet<FieldName> = new Set([
+  "time",
+  "id",
+  "client_id",
+  "labels",
+  ...UNITS,
+  "cost_usd",
+  "ms",
+  "ttfc_ms",
+  "own_ms",
+  "bytes_in",
+  "bytes_out",
+  "trace",
+  "client",
+]);
 
 /** What is known of a request that the door refused: no frontend saw it. */
 export const DOOR: { readonly [N in FieldName]?: (refusal: TurnedAway) => FieldValue } = {

@@ -1,43 +1,87 @@
 import type { RequestRecord, TurnedAway } from "tollgate/plugin";
-import { DOOR, FIELDS, type FieldName, type FieldValue } from "./fields.ts";
+import { Alike } from "../alike.ts";
+import { DOOR, FIELDS, type FieldName, type FieldValue, OWN } from "./fields.ts";
 import { bare, named, quoted } from "./text.ts";
 
 /** One request as one line, its end included. */
 export type Line<R = RequestRecord> = (record: R, rate: number) => string;
 
 type Format = "json" | "logfmt";
+/** Text of these fields, each with what stands before it. */
+type Text<R> = (record: R) => string;
 type Fields<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
 
 /** `rate`: of requests like this one so many are written; said where it is not all. */
-export const lines = (format: Format, names: readonly FieldName[]): Line =>
-  written(
-    format,
-    names.map((name) => [name, FIELDS[name]] as const),
-  );
+export function lines(format: Format, names: readonly FieldName[]): Line {
+  const runs = runsOf(names).map(({ isOwn, fields }) => ({
+    isOwn,
+    text: text(
+      format,
+      fields.map((name) => [name, FIELDS[name]] as const),
+    ),
+  }));
+  // Of each run that is alike, by its place.
+  const alike = new Alike((): string[] => []);
+  return (record, rate) => {
+    const kept = alike.of(record);
+    let line = "";
+    for (let i = 0; i < runs.length; i++) {
+      const { isOwn, text: of } = runs[i]!;
+      const said = isOwn || !kept ? of(record) : (kept[i] ??= of(record));
+      line = joined(line, said);
+    }
+    return whole(format, line, rate);
+  };
+}
 
 /** The same of what the door refused: of these fields those that are known of it. */
-export const doorLines = (format: Format, names: readonly FieldName[]): Line<TurnedAway> =>
-  written(
-    format,
-    names.flatMap((name) => {
-      const of = DOOR[name];
-      return of ? [[name, of] as const] : [];
-    }),
-  );
+export function doorLines(format: Format, names: readonly FieldName[]): Line<TurnedAway> {
+  const fields = names.flatMap((name) => {
+    const of = DOOR[name];
+    return of ? [[name, of] as const] : [];
+  });
+  const of = text(format, fields);
+  return (refusal, rate) => whole(format, joined("", of(refusal)), rate);
+}
 
-const written = <R>(format: Format, fields: Fields<R>): Line<R> =>
+interface FieldRun {
+  /** No two requests are alike in them. */
+  readonly isOwn: boolean;
+  readonly fields: FieldName[];
+}
+
+function runsOf(names: readonly FieldName[]): readonly FieldRun[] {
+  const runs: FieldRun[] = [];
+  for (const name of names) {
+    const isOwn = OWN.has(name);
+    const last = runs.at(-1);
+    if (last?.isOwn === isOwn) last.fields.push(name);
+    else runs.push({ isOwn, fields: [name] });
+  }
+  return runs;
+}
+
+function whole(format: Format, fields: string, rate: number): string {
+  if (format === "json") return `{${rate < 1 ? joined(fields, `,"rate":${rate}`) : fields}}\n`;
+  return `${rate < 1 ? joined(fields, ` rate=${rate}`) : fields}\n`;
+}
+
+/** Nothing stands before a line's first field. */
+const joined = (line: string, more: string): string => (line === "" ? more.slice(1) : line + more);
+
+const text = <R>(format: Format, fields: Fields<R>): Text<R> =>
   format === "json" ? asJson(fields) : asLogfmt(fields);
 
-function asJson<R>(all: Fields<R>): Line<R> {
-  const fields = all.map(([name, of]) => ({ key: `"${name}":`, of }));
-  return (record, rate) => {
+function asJson<R>(all: Fields<R>): Text<R> {
+  const fields = all.map(([name, of]) => ({ key: `,"${name}":`, of }));
+  return (record) => {
     let line = "";
-    for (const { key, of } of fields) {
+    for (let i = 0; i < fields.length; i++) {
+      const { key, of } = fields[i]!;
       const value = of(record);
-      if (value !== undefined) line += `${line === "" ? "" : ","}${key}${json(value)}`;
+      if (value !== undefined) line += key + json(value);
     }
-    if (rate < 1) line += `${line === "" ? "" : ","}"rate":${rate}`;
-    return `{${line}}\n`;
+    return line;
   };
 }
 
@@ -50,18 +94,17 @@ function json(value: NonNullable<FieldValue>): string {
   return `{${members.join(",")}}`;
 }
 
-function asLogfmt<R>(fields: Fields<R>): Line<R> {
-  return (record, rate) => {
-    const parts: string[] = [];
+function asLogfmt<R>(fields: Fields<R>): Text<R> {
+  return (record) => {
+    let line = "";
     for (const [name, of] of fields) {
       const value = of(record);
       if (typeof value === "object")
         for (const [label, one] of Object.entries(value))
-          parts.push(`label.${named(label)}=${bare(one as string)}`);
+          line += ` label.${named(label)}=${bare(one as string)}`;
       else if (value !== undefined)
-        parts.push(`${name}=${typeof value === "string" ? bare(value) : value}`);
+        line += ` ${name}=${typeof value === "string" ? bare(value) : value}`;
     }
-    if (rate < 1) parts.push(`rate=${rate}`);
-    return `${parts.join(" ")}\n`;
+    return line;
   };
 }

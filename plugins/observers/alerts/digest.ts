@@ -1,6 +1,6 @@
 // What a day or a week has cost, once it is over: in UTC, as budgets count them, weeks from Monday.
 import type { Context } from "tollgate/plugin";
-import { usd } from "../otlp/attributes.ts";
+import { usd } from "../usd.ts";
 import type { Happening } from "./alert.ts";
 
 const DAY_MS = 86_400_000;

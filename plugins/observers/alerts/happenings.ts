@@ -1,6 +1,6 @@
 // What the gateway tells, as events: notices, refused requests, bills.
 import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
-import { usd } from "../otlp/attributes.ts";
+import { usd } from "../usd.ts";
 import type { Happening } from "./alert.ts";
 
 const HOUR_MS = 3_600_000;

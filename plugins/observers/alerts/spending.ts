@@ -1,6 +1,6 @@
 // Spend of this hour beside what the same hour of the days before has cost.
 import type { Context } from "tollgate/plugin";
-import { usd } from "../otlp/attributes.ts";
+import { usd } from "../usd.ts";
 import type { Happening } from "./alert.ts";
 
 const HOUR_MS = 3_600_000;

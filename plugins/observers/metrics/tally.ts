@@ -4,7 +4,7 @@ import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
 import { createCounted, createGenAi, type CountedSeries, type GenAiSeries } from "./counted.ts";
 import { FirstFew, type ModelNames } from "./names.ts";
 import { Budgets } from "./budgets.ts";
-import { OTHER } from "./series.ts";
+import { type Count, type Histogram, OTHER } from "./series.ts";
 import { TargetSeries } from "./target.ts";
 
 /** Models of all providers whose series are found at once; made-up ones share one. */
@@ -20,6 +20,16 @@ export interface TallyOptions {
   readonly most: number;
 }
 
+/** The series that a request adds to, and of which requests. */
+interface RequestSeries extends Pick<
+  RequestRecord,
+  "frontend" | "kind" | "outcome" | "status" | "stream" | "lane"
+> {
+  readonly requests: Count;
+  readonly requestSeconds: Histogram;
+  readonly gatewaySeconds: Histogram;
+}
+
 export class Tally {
   readonly counted: CountedSeries = createCounted();
   /** Undefined: their words are not wanted. */
@@ -30,6 +40,7 @@ export class Tally {
   #options: TallyOptions;
   readonly #targets = new Map<string, Map<string, TargetSeries>>();
   #targetCount = 0;
+  #last: RequestSeries | undefined;
   readonly #keys: FirstFew;
   readonly #values = new Map<string, FirstFew>();
   /** What has been tried: it is known that it rests, or that it does not. */
@@ -60,11 +71,12 @@ export class Tally {
 
   #request(record: RequestRecord): void {
     const to = this.counted;
-    const { frontend, kind, status, stream, lane, ms, ownMs, fault, calls } = record;
-    to.requests.of(frontend, kind, record.outcome, String(status)).value++;
+    const { ms, ownMs, at, fault, calls } = record;
+    const series = this.#series(record);
+    series.requests.value++;
     const trace = traceOf(record);
-    to.requestSeconds.of(frontend, stream ? "true" : "false").observe(ms / 1_000, trace, record.at);
-    to.gatewaySeconds.of(frontend, lane ?? "none").observe(ownMs / 1_000, trace, record.at);
+    series.requestSeconds.observe(ms / 1_000, trace, at);
+    series.gatewaySeconds.observe(ownMs / 1_000, trace, at);
     if (calls.length === 0) {
       if (fault) to.refusals.of(fault.code ?? fault.kind).value++;
       return;
@@ -76,6 +88,33 @@ export class Tally {
     if (record.losses > 0)
       for (const [code, count] of Object.entries(record.lossCodes))
         to.losses.of(code).value += count;
+  }
+
+  /** Found by what it has alike with the one before, mostly. */
+  #series(record: RequestRecord): RequestSeries {
+    const { frontend, kind, outcome, status, stream, lane } = record;
+    const last = this.#last;
+    if (
+      last?.frontend === frontend &&
+      last.status === status &&
+      last.kind === kind &&
+      last.outcome === outcome &&
+      last.stream === stream &&
+      last.lane === lane
+    )
+      return last;
+    const to = this.counted;
+    return (this.#last = {
+      frontend,
+      kind,
+      outcome,
+      status,
+      stream,
+      lane,
+      requests: to.requests.of(frontend, kind, outcome, String(status)),
+      requestSeconds: to.requestSeconds.of(frontend, stream ? "true" : "false"),
+      gatewaySeconds: to.gatewaySeconds.of(frontend, lane ?? "none"),
+    });
   }
 
   billed(lines: readonly LedgerLine[]): void {

@@ -1,5 +1,12 @@
 // All series of one model of one provider, found once: a bill then adds to them without a look-up for each.
-import { inputTokens, outputTokens, UNITS, type LedgerLine, type Usage } from "tollgate/plugin";
+import {
+  inputTokens,
+  outputTokens,
+  UNITS,
+  type LedgerLine,
+  type Unit,
+  type Usage,
+} from "tollgate/plugin";
 import { operationOf, providerOf } from "../genai.ts";
 import type { CountedSeries, GenAiSeries } from "./counted.ts";
 import type { ModelName } from "./names.ts";
@@ -24,6 +31,9 @@ export class TargetSeries {
   readonly #callSeconds: Histogram;
   readonly #units = new Map<string, Count>();
   readonly #genAi: readonly [operation: string, provider: string, model: string];
+  /** Of the call before: mostly the next one went as it did. */
+  #calls: { credential: string; state: string; fault: string; of: Count } | undefined;
+  #inTheirWords: TheirTarget | undefined;
 
   constructor(to: Counting, provider: string, { model, kind }: ModelName) {
     const { counted } = to;
@@ -39,17 +49,17 @@ export class TargetSeries {
   }
 
   add({ state, usage, costNano, outcome, ms, call }: LedgerLine): void {
-    const { counted: to, genAi } = this.#to;
+    const { genAi } = this.#to;
     const fault = outcome === "ok" ? "none" : outcome;
     const credential = call?.target.credential ?? "";
-    to.calls.of(this.#provider, this.#model, credential, state, fault).value++;
+    this.#call(credential, state, fault).value++;
     if (costNano === null) this.#unpriced.value++;
     else this.#spend.nano += costNano;
     if (state === "estimated") this.#estimated.value++;
     // What is void stands in none of the ledger's sums.
     if (state !== "void") {
       this.#used(usage);
-      if (genAi) this.#usedInTheirWords(genAi, usage);
+      if (genAi) this.#theirs(genAi).used(usage);
     }
     if (ms) this.#took(ms, { fault, usage, streamed: call?.asked?.stream === true });
   }
@@ -61,15 +71,30 @@ export class TargetSeries {
     const { genAi } = this.#to;
     const seconds = total / 1_000;
     this.#callSeconds.observe(seconds);
-    genAi?.duration.of(...this.#genAi, fault === "none" ? "" : fault).observe(seconds);
+    if (genAi) this.#theirs(genAi).took(seconds, fault === "none" ? "" : fault);
     if (!streamed || content === undefined) return;
     this.#streamed(content / 1_000, seconds, usage);
     genAi?.firstChunk.of(...this.#genAi).observe(content / 1_000);
   }
 
+  #call(credential: string, state: string, fault: string): Count {
+    const last = this.#calls;
+    if (last?.credential === credential && last.state === state && last.fault === fault)
+      return last.of;
+    const of = this.#to.counted.calls.of(this.#provider, this.#model, credential, state, fault);
+    this.#calls = { credential, state, fault, of };
+    return of;
+  }
+
+  /** Other ones, where they have been wanted anew since. */
+  #theirs(to: GenAiSeries): TheirTarget {
+    if (this.#inTheirWords?.to === to) return this.#inTheirWords;
+    return (this.#inTheirWords = new TheirTarget(to, this.#genAi));
+  }
+
   #used(usage: Usage): void {
-    for (const unit of UNITS) {
-      const count = usage[unit];
+    for (const unit in usage) {
+      const count = usage[unit as Unit];
       if (count === undefined) continue;
       if (unit === "reasoning") this.#unit("", this.#to.counted.reasoning).value += count;
       else this.#unit(unit, this.#to.counted.tokens).value += count;
@@ -93,15 +118,37 @@ export class TargetSeries {
         .of(this.#provider, this.#model)
         .observe((total - first) / (written - 1));
   }
+}
 
-  #usedInTheirWords(to: GenAiSeries, usage: Usage): void {
-    const of = this.#genAi;
+/** The same in the words of the GenAI conventions. */
+class TheirTarget {
+  readonly to: GenAiSeries;
+  readonly #of: readonly [operation: string, provider: string, model: string];
+  readonly #well: Histogram;
+  #input: Histogram | undefined;
+  #output: Histogram | undefined;
+
+  constructor(to: GenAiSeries, of: readonly [string, string, string]) {
+    this.to = to;
+    this.#of = of;
+    this.#well = to.duration.of(...of, "");
+  }
+
+  took(seconds: number, fault: string): void {
+    const of = fault === "" ? this.#well : this.to.duration.of(...this.#of, fault);
+    of.observe(seconds);
+  }
+
+  used(usage: Usage): void {
+    const { to } = this;
+    const of = this.#of;
     const input = inputTokens(usage);
     const output = outputTokens(usage);
-    if (input > 0) to.tokens.of(...of, "input").observe(input);
-    if (output > 0) to.tokens.of(...of, "output").observe(output);
+    if (input > 0) (this.#input ??= to.tokens.of(...of, "input")).observe(input);
+    if (output > 0) (this.#output ??= to.tokens.of(...of, "output")).observe(output);
     if (usage.cache_read) to.cacheRead.of(...of).value += usage.cache_read;
-    const written = WRITES.reduce((sum, unit) => sum + (usage[unit] ?? 0), 0);
+    let written = 0;
+    for (const unit of WRITES) written += usage[unit] ?? 0;
     if (written > 0) to.cacheWrite.of(...of).value += written;
     if (usage.reasoning) to.reasoning.of(...of).value += usage.reasoning;
   }

@@ -1,5 +1,5 @@
 // What waits to be sent, with a bound: one batch at a time is under way, and what comes when there is no room is lost and counted.
-import type { Message } from "./protobuf.ts";
+import type { Items } from "./items.ts";
 
 export interface BatchOptions {
   /** How many may wait. */
@@ -16,48 +16,73 @@ export interface BatchCounts {
   dropped: number;
 }
 
-/** How many of these were taken. Never rejects. */
-export type Send = (items: readonly Message[]) => Promise<number>;
+export interface BatchTarget {
+  empty(): Items;
+  /** How many of these were taken. Never rejects. */
+  send(items: Items): Promise<number>;
+}
 
 export class Batches {
   readonly #of: BatchOptions;
-  readonly #send: Send;
+  readonly #to: BatchTarget;
   readonly #counts: BatchCounts;
-  #items: Message[] = [];
+  /** The first goes next; the last may have room. */
+  #waiting: Items[] = [];
+  #count = 0;
+  /** One that has gone is written anew. */
+  #spare: Items | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
 
-  constructor(of: BatchOptions, counts: BatchCounts, send: Send) {
+  constructor(of: BatchOptions, counts: BatchCounts, to: BatchTarget) {
     this.#of = of;
     this.#counts = counts;
-    this.#send = send;
+    this.#to = to;
   }
 
   get waiting(): number {
-    return this.#items.length;
+    return this.#count;
   }
 
-  /** Those that belong together come together: all of them, or none. */
-  add(items: readonly Message[]): void {
+  /** So many that belong together: all of them, or none. `say` says each into what `next` gives it. */
+  add(many: number, say: (next: () => Items) => void): void {
     const { queue, batch, delayMs } = this.#of;
-    if (this.#items.length + items.length > queue) {
-      this.#counts.dropped += items.length;
+    if (this.#count + many > queue) {
+      this.#counts.dropped += many;
       return;
     }
-    this.#items.push(...items);
-    if (this.#items.length >= batch) void this.#go();
+    try {
+      say(this.#next);
+      this.#count += many;
+    } catch (problem) {
+      // Some of them may have been said.
+      this.#count = this.#waiting.reduce((sum, { count }) => sum + count, 0);
+      throw problem;
+    }
+    if (this.#count >= batch) void this.#go();
     else this.#timer ??= setTimeout(() => void this.#go(), delayMs).unref();
   }
 
+  readonly #next = (): Items => {
+    const last = this.#waiting.at(-1);
+    if (last && last.count < this.#of.batch) return last;
+    const more = this.#spare ?? this.#to.empty();
+    this.#spare = undefined;
+    this.#waiting.push(more);
+    return more;
+  };
+
   /** Resolves when nothing waits any more. */
   async flush(): Promise<void> {
-    while (this.#sending || this.#items.length > 0) await this.#go();
+    while (this.#sending || this.#count > 0) await this.#go();
   }
 
   /** What is still here is lost. */
   abandon(): void {
     clearTimeout(this.#timer);
-    this.#counts.dropped += this.#items.splice(0).length;
+    this.#counts.dropped += this.#count;
+    this.#count = 0;
+    this.#waiting = [];
   }
 
   #go(): Promise<void> {
@@ -68,14 +93,18 @@ export class Batches {
 
   async #all(): Promise<void> {
     do {
-      const items = this.#items.splice(0, this.#of.batch);
-      if (items.length === 0) return;
-      const taken = await this.#send(items);
+      const items = this.#waiting.shift();
+      if (!items) return;
+      const { count } = items;
+      this.#count -= count;
+      const taken = await this.#to.send(items);
       this.#counts.sent += taken;
-      this.#counts.dropped += items.length - taken;
+      this.#counts.dropped += count - taken;
+      items.clear();
+      this.#spare = items;
       // What is less than a batch waits for others again.
-    } while (this.#items.length >= this.#of.batch);
-    if (this.#items.length > 0)
+    } while (this.#count >= this.#of.batch);
+    if (this.#count > 0)
       this.#timer ??= setTimeout(() => void this.#go(), this.#of.delayMs).unref();
   }
 }

@@ -1,11 +1,12 @@
 // A request as a line of a log, and what the gateway tells of itself.
 import type { Notice, RequestRecord, TurnedAway, Usage } from "tollgate/plugin";
-import { ListedAttributes, nanos, usd } from "./attributes.ts";
-import type { Message } from "./protobuf.ts";
+import { usd } from "../usd.ts";
+import type { Items } from "./items.ts";
 import {
+  aboutRequest,
   hasFailed,
+  ofItsOwn,
   readTokens,
-  requestAttributes,
   writtenTokens,
   type SpanOptions,
 } from "./spans.ts";
@@ -13,26 +14,30 @@ import {
 const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 
 /** Every request has one, also where its spans are not kept. */
-export function requestLog(record: RequestRecord, of: SpanOptions): Message {
+export function sayRequest(to: Items, record: RequestRecord, of: SpanOptions): void {
   const { trace, at, calls, status } = record;
-  const last = calls.at(-1);
-  const attributes = requestAttributes(of.attributes("log"), record, of)
-    .add("tollgate.served", record.served)
-    .add("tollgate.credential", last?.credential)
-    .add("tollgate.lane", record.lane ?? undefined)
-    .add("tollgate.stream", record.stream)
-    .add("tollgate.finish", record.finish)
+  to.begin();
+  when(to, at);
+  to.id("traceId", trace.traceId);
+  to.id("spanId", trace.spanId);
+  to.alike(of.alike.of(record), "line", () => {
+    const severity = hasFailed(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
+    what(to, severity, `${record.method} ${record.route} ${status}`, "tollgate.request");
+    aboutRequest(to, record, of);
+    to.attributes
+      .add("tollgate.served", record.served)
+      .add("tollgate.credential", calls.at(-1)?.credential)
+      .add("tollgate.lane", record.lane ?? undefined)
+      .add("tollgate.stream", record.stream)
+      .add("tollgate.finish", record.finish);
+  });
+  ofItsOwn(to, record, of);
+  to.attributes
     .double("tollgate.seconds", record.ms / 1_000)
     .add("tollgate.usage.input_tokens", total(record, readTokens))
     .add("tollgate.usage.output_tokens", total(record, writtenTokens))
     .add("tollgate.cost.usd", costOf(record));
-  const severity = hasFailed(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
-  return {
-    ...line(at, severity, `${record.method} ${record.route} ${status}`, "tollgate.request"),
-    attributes: attributes.written,
-    traceId: trace.traceId,
-    spanId: trace.spanId,
-  };
+  to.end();
 }
 
 function total(
@@ -58,45 +63,45 @@ function costOf({ calls }: RequestRecord): string | undefined {
 }
 
 /** What the door has refused is no request, and in no trace. */
-export function refusalLog({ at, id, status, code, method, listener }: TurnedAway): Message {
-  const attributes = new ListedAttributes()
+export function sayRefusal(
+  to: Items,
+  { at, id, status, code, method, listener }: TurnedAway,
+): void {
+  to.begin();
+  when(to, at);
+  what(to, "WARN", `${code} ${status}`, "tollgate.turned_away");
+  to.attributes
     .add("http.request.method", method)
     .add("http.response.status_code", status)
     .add("tollgate.request.id", id)
     .add("tollgate.fault.code", code)
     .add("tollgate.listener", listener);
-  return {
-    ...line(at, "WARN", `${code} ${status}`, "tollgate.turned_away"),
-    attributes: attributes.written,
-  };
+  to.end();
 }
 
 /** New notices are told as they are: what is plain in them is an attribute. */
-export function noticeLog({ type, at, ...more }: Notice): Message {
-  const attributes = new ListedAttributes();
-  for (const [name, value] of Object.entries(more)) {
-    if (typeof value === "bigint") attributes.add(`tollgate.${name}`, String(value));
-    else if (["string", "number", "boolean"].includes(typeof value))
-      attributes.add(`tollgate.${name}`, value as string | number | boolean);
-  }
+export function sayNotice(to: Items, { type, at, ...more }: Notice): void {
   const bad = "ok" in more ? !more.ok : type === "worker_gone";
   const severity = bad ? "ERROR" : type === "rests" || type === "dropped" ? "WARN" : "INFO";
-  return {
-    ...line(at, severity, type, `tollgate.${type}`),
-    attributes: attributes.written,
-  };
+  to.begin();
+  when(to, at);
+  what(to, severity, type, `tollgate.${type}`);
+  for (const [name, value] of Object.entries(more)) {
+    if (typeof value === "bigint") to.attributes.add(`tollgate.${name}`, String(value));
+    else if (["string", "number", "boolean"].includes(typeof value))
+      to.attributes.add(`tollgate.${name}`, value as string | number | boolean);
+  }
+  to.end();
 }
 
-const line = (
-  at: number,
-  severity: keyof typeof SEVERITY,
-  text: string,
-  eventName: string,
-): Message => ({
-  timeUnixNano: nanos(at),
-  observedTimeUnixNano: nanos(at),
-  severityNumber: SEVERITY[severity],
-  severityText: severity,
-  body: { stringValue: text },
-  eventName,
-});
+function when(to: Items, at: number): void {
+  to.moment("timeUnixNano", at);
+  to.moment("observedTimeUnixNano", at);
+}
+
+function what(to: Items, severity: keyof typeof SEVERITY, text: string, eventName: string): void {
+  to.number("severityNumber", SEVERITY[severity]);
+  to.text("severityText", severity);
+  to.within("body", () => to.text("stringValue", text));
+  to.text("eventName", eventName);
+}

@@ -86,7 +86,7 @@ export class MetricMessages implements Sink {
     for (const [i, label] of labels.entries())
       if (values[i]) attributes.add(DOTTED.get(label) ?? label, values[i]);
     return {
-      attributes: attributes.written,
+      attributes: attributes.list,
       startTimeUnixNano: this.#start,
       timeUnixNano: this.#now,
     };

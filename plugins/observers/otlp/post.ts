@@ -4,10 +4,11 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "tollgate/plugin";
 import { ListedAttributes } from "./attributes.ts";
-import { protobuf, type Message } from "./protobuf.ts";
+import { type Frame, frameOf } from "./frame.ts";
+import type { Items } from "./items.ts";
 import { rejectedOf } from "./rejected.ts";
 import type { Destination } from "./settings.ts";
-import { REQUESTS, type Signal } from "./shapes.ts";
+import type { Signal } from "./shapes.ts";
 
 const compress = promisify(gzip);
 
@@ -34,7 +35,7 @@ export interface PostOptions {
 
 export class Post {
   readonly #of: PostOptions;
-  readonly #resource: Message;
+  readonly #frame: Frame;
   readonly #ending = new AbortController();
   /** By the monotonic clock. */
   #last = Infinity;
@@ -43,7 +44,11 @@ export class Post {
     this.#of = of;
     const attributes = new ListedAttributes();
     for (const [key, value] of of.resource) attributes.add(key, value);
-    this.#resource = { attributes: attributes.written };
+    this.#frame = frameOf(of.to.protocol, of.signal, { attributes: attributes.list });
+  }
+
+  empty(): Items {
+    return this.#frame.empty();
   }
 
   /** From now on nothing is tried again for longer than this; what waits to be is tried at once. */
@@ -53,7 +58,7 @@ export class Post {
   }
 
   /** How many of them the collector has taken. */
-  async send(items: readonly Message[]): Promise<number> {
+  async send(items: Items): Promise<number> {
     const { over, retryMs } = this.#of;
     const body = await this.#written(items).catch((problem: unknown) => {
       this.#of.tell(String(problem));
@@ -64,7 +69,7 @@ export class Post {
       const said = await this.#once(body);
       if ("rejected" in said) {
         this.#of.tell(undefined);
-        return Math.max(0, items.length - said.rejected);
+        return Math.max(0, items.count - said.rejected);
       }
       this.#of.tell(said.why);
       if (said.afterMs === null) return 0;
@@ -78,15 +83,9 @@ export class Post {
     }
   }
 
-  async #written(items: readonly Message[]): Promise<Buffer> {
-    const { signal, to } = this.#of;
-    const { names, shape } = REQUESTS[signal];
-    const [top, group, each] = names;
-    const scope = { name: "tollgate" };
-    const message = { [top]: [{ resource: this.#resource, [group]: [{ scope, [each]: items }] }] };
-    const bytes =
-      to.protocol === "http/json" ? Buffer.from(JSON.stringify(message)) : protobuf(message, shape);
-    return to.gzip ? await compress(bytes, { level: LEVEL }) : bytes;
+  async #written(items: Items): Promise<Buffer> {
+    const bytes = this.#frame.around(items);
+    return this.#of.to.gzip ? await compress(bytes, { level: LEVEL }) : bytes;
   }
 
   /** `afterMs`: it may be tried again, after so long where the collector said it; null: it may not. */

@@ -1,5 +1,4 @@
 // Protobuf, as far as OTLP needs it: a message in memory to bytes, by its rows.
-import { Encoded } from "./encoded.ts";
 import type { FieldShape, MessageShape, Scalar } from "./shapes.ts";
 import { Wire } from "./wire.ts";
 
@@ -17,15 +16,14 @@ function write(wire: Wire, message: Message, shape: MessageShape): void {
     if (value === undefined) continue;
     const field = shape[name];
     if (!field) throw new Error(`OTLP has no field ${name} here.`);
-    if (value instanceof Encoded) wire.raw(value.bytes);
-    else if (!field.many) one(wire, field, value);
+    if (!field.many) one(wire, field, value);
     else if (field.type === "fixed64" || field.type === "double")
       packed(wire, field, value as never);
     else for (const each of value as readonly unknown[]) one(wire, field, each);
   }
 }
 
-function one(wire: Wire, { n, type }: FieldShape, value: unknown): void {
+export function one(wire: Wire, { n, type }: FieldShape, value: unknown): void {
   if (typeof type === "string") return SCALARS[type](wire, n, value as never);
   const mark = wire.begin(n);
   write(wire, value as Message, type);

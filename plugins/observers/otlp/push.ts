@@ -30,9 +30,11 @@ export function pushing(
   const push = async (): Promise<void> => {
     const out = new MetricMessages(since, Date.now());
     await all.tell(out);
-    const taken = await post.send(out.list);
+    const items = post.empty();
+    for (const metric of out.list) items.add(metric);
+    const taken = await post.send(items);
     counts.sent += taken;
-    counts.dropped += out.list.length - taken;
+    counts.dropped += items.count - taken;
   };
   ctx.every(intervalMs, push);
   return {

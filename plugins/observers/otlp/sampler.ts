@@ -25,7 +25,7 @@ export function keeps({ sampler, ratio, slowMs }: SamplerOptions): (of: RequestR
   const root = based ? sampler.slice("parentbased_".length) : sampler;
   const share = root === "always_on" ? 1 : root === "always_off" ? 0 : ratio;
   const sampled = ({ traceId, sampled }: RequestTrace): boolean =>
-    based && sampled !== undefined ? sampled : within(traceId, share);
+    based && sampled !== undefined ? sampled : share === 1 || within(traceId, share);
   return (record) => sampled(record.trace) || isTelling(record, slowMs);
 }
 

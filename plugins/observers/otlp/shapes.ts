@@ -49,9 +49,6 @@ const frame = (items: string, group: string, top: string, shape: MessageShape): 
   }),
 });
 
-/** Where attributes stand in the messages that there are thousands of. */
-export const ATTRIBUTES_AT = { span: 9, log: 6 } as const;
-
 const SPAN: MessageShape = {
   traceId: one(1, "hex"),
   spanId: one(2, "hex"),
@@ -61,7 +58,7 @@ const SPAN: MessageShape = {
   kind: one(6, "enum"),
   startTimeUnixNano: one(7, "fixed64"),
   endTimeUnixNano: one(8, "fixed64"),
-  attributes: many(ATTRIBUTES_AT.span, ATTRIBUTE),
+  attributes: many(9, ATTRIBUTE),
   events: many(11, {
     timeUnixNano: one(1, "fixed64"),
     name: one(2, "string"),
@@ -111,7 +108,7 @@ const LOG: MessageShape = {
   severityNumber: one(2, "enum"),
   severityText: one(3, "string"),
   body: one(5, VALUE),
-  attributes: many(ATTRIBUTES_AT.log, ATTRIBUTE),
+  attributes: many(6, ATTRIBUTE),
   flags: one(8, "fixed32"),
   traceId: one(9, "hex"),
   spanId: one(10, "hex"),

@@ -8,6 +8,7 @@ import {
   type RequestRecordCall,
   type Usage,
 } from "tollgate/plugin";
+import type { Alike } from "../alike.ts";
 import {
   GEN_AI_ATTRIBUTES as NAMES,
   namesOf,
@@ -15,14 +16,14 @@ import {
   providerOf,
   type Spelling,
 } from "../genai.ts";
-import { type Attributes, ListedAttributes, nanos, usd } from "./attributes.ts";
-import type { Message } from "./protobuf.ts";
+import { usd } from "../usd.ts";
+import type { Items, Kept } from "./items.ts";
 
 export interface SpanOptions {
-  /** As what its protocol has attributes, of spans and of lines. */
-  readonly attributes: (of: "span" | "log") => Attributes;
   /** Of the names of generative AI. */
   readonly names: SpanNames;
+  /** What is said of many requests alike. */
+  readonly alike: Alike<Kept>;
   /** Whether the ids of keys and the names of accounts are told. */
   readonly keys: boolean;
   readonly labels: boolean;
@@ -38,47 +39,60 @@ export const spanNames = (spellings: readonly Spelling[]): SpanNames =>
 
 const SERVER = 2;
 const CLIENT = 3;
-const ERROR = { code: 2 };
+const ERROR = 2;
 /** Of the flags of a span: it is sampled; whether its parent is of another process is said, and it is. */
 const SAMPLED = 1;
 const HAS_REMOTE = 0x100;
 const REMOTE = 0x200;
 
-/** Its own first, then its attempts in order. */
-export function spansOf(record: RequestRecord, of: SpanOptions): Message[] {
-  const { trace, at, ms } = record;
-  const begin = at - ms;
-  const remote = trace.parentId === undefined ? 0 : REMOTE;
-  const own: Message = {
-    traceId: trace.traceId,
-    spanId: trace.spanId,
-    traceState: trace.state,
-    parentSpanId: trace.parentId,
-    name: `${record.method} ${record.route}`,
-    kind: SERVER,
-    startTimeUnixNano: nanos(begin),
-    endTimeUnixNano: nanos(at),
-    attributes: requestAttributes(of.attributes("span"), record, of).written,
-    events: attempts(record, begin),
-    status: hasFailed(record) ? ERROR : undefined,
-    flags: SAMPLED | HAS_REMOTE | remote,
-  };
-  return [own, ...record.calls.map((call) => callSpan(record, call, of))];
+/** How many spans a request has. */
+export const spansOf = ({ calls }: RequestRecord): number => 1 + calls.length;
+
+/** Its own first, then its attempts in order. `next`: where the next of them goes. */
+export function saySpans(next: () => Items, record: RequestRecord, of: SpanOptions): void {
+  const kept = of.alike.of(record);
+  requestSpan(next(), record, of, kept);
+  for (const call of record.calls) callSpan(next(), { record, call, kept }, of.names);
 }
 
-/** What a request and its line in the log say of it. */
-export function requestAttributes<A extends Attributes>(
-  attributes: A,
+function requestSpan(
+  to: Items,
   record: RequestRecord,
   of: SpanOptions,
-): A {
+  kept: Kept | undefined,
+): void {
+  const { trace, at, ms } = record;
+  to.begin();
+  to.id("traceId", trace.traceId);
+  to.id("spanId", trace.spanId);
+  to.text("traceState", trace.state);
+  to.id("parentSpanId", trace.parentId);
+  to.moment("startTimeUnixNano", at - ms);
+  to.moment("endTimeUnixNano", at);
+  to.number("flags", SAMPLED | HAS_REMOTE | (trace.parentId === undefined ? 0 : REMOTE));
+  to.alike(kept, "request", () => {
+    to.text("name", `${record.method} ${record.route}`);
+    to.number("kind", SERVER);
+    if (hasFailed(record)) to.within("status", () => to.number("code", ERROR));
+    aboutRequest(to, record, of);
+  });
+  ofItsOwn(to, record, of);
+  if (record.calls.length > 1) attempts(to, record);
+  to.end();
+}
+
+/** What a request and its line in the log say of it, and what others may have alike. */
+export function aboutRequest(
+  { attributes }: Items,
+  record: RequestRecord,
+  { keys }: SpanOptions,
+): void {
   const { fault, status } = record;
   attributes
     .add("http.request.method", record.method)
     .add("http.route", record.route)
     .add("http.response.status_code", status)
     .add("error.type", fault && (hasFailed(record) ? fault.kind : undefined))
-    .once("tollgate.request.id", record.id)
     .add("tollgate.frontend", record.frontend)
     .add("tollgate.kind", record.kind)
     .add("tollgate.operation", record.op)
@@ -89,12 +103,18 @@ export function requestAttributes<A extends Attributes>(
     .add("tollgate.privacy", record.privacy)
     .add("tollgate.attempts", record.calls.length)
     .add("tollgate.losses", record.losses)
-    .add("tollgate.cached", record.cached)
-    .double("tollgate.own_seconds", record.ownMs / 1_000);
-  if (of.keys)
-    attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
-  if (of.labels) attributes.all(record.labels, "tollgate.label.");
-  return attributes;
+    .add("tollgate.cached", record.cached);
+  if (keys) attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
+}
+
+/** What no other has. */
+export function ofItsOwn(
+  { attributes }: Items,
+  { id, ownMs, labels }: RequestRecord,
+  of: SpanOptions,
+): void {
+  attributes.add("tollgate.request.id", id).double("tollgate.own_seconds", ownMs / 1_000);
+  if (of.labels) attributes.all(labels, "tollgate.label.");
 }
 
 /** A server's span fails by what is not its client's doing. */
@@ -106,58 +126,82 @@ const codeOf = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
 /** Why another attempt was made: at another provider or model, or at the same one in another way. */
-function attempts({ calls }: RequestRecord, begin: number): Message[] {
-  return calls.slice(1).map((call, i) => {
-    const before = calls[i]!;
-    const [from, to] = [before, call].map(({ provider, model }) => `${provider}/${model}`);
-    return {
-      timeUnixNano: nanos(begin + call.startMs),
-      name: from === to ? "tollgate.retry" : "tollgate.fallback",
-      attributes: new ListedAttributes()
+function attempts(to: Items, { calls, at, ms }: RequestRecord): void {
+  for (let i = 1; i < calls.length; i++) {
+    const [before, call] = [calls[i - 1]!, calls[i]!];
+    const [from, target] = [before, call].map(({ provider, model }) => `${provider}/${model}`);
+    to.within("events", () => {
+      to.moment("timeUnixNano", at - ms + call.startMs);
+      to.text("name", from === target ? "tollgate.retry" : "tollgate.fallback");
+      to.attributes
         .add("tollgate.from", from)
-        .add("tollgate.to", to)
-        .add("error.type", before.fault?.kind).written,
-    };
-  });
+        .add("tollgate.to", target)
+        .add("error.type", before.fault?.kind);
+    });
+  }
 }
 
-function callSpan(record: RequestRecord, call: RequestRecordCall, of: SpanOptions): Message {
+interface Called {
+  readonly record: RequestRecord;
+  readonly call: RequestRecordCall;
+  readonly kept: Kept | undefined;
+}
+
+function callSpan(to: Items, { record, call, kept }: Called, names: SpanNames): void {
   const { trace, at, ms } = record;
   const start = Math.min(at - ms + call.startMs, at);
   const end = Math.min(start + call.ms.total, at);
   const { content } = call.ms;
-  const failed = call.fault !== undefined && call.fault.kind !== "canceled";
-  return {
-    traceId: trace.traceId,
-    spanId: call.spanId,
-    traceState: trace.state,
-    parentSpanId: trace.spanId,
-    name: `${operationOf(record.kind)} ${call.model}`,
-    kind: CLIENT,
-    startTimeUnixNano: nanos(start),
-    endTimeUnixNano: nanos(end),
-    attributes: callAttributes(record, call, of).written,
-    events:
-      content === undefined
-        ? undefined
-        : [{ timeUnixNano: nanos(Math.min(start + content, end)), name: "tollgate.first_content" }],
-    status: failed ? ERROR : undefined,
-    flags: SAMPLED | HAS_REMOTE,
-  };
+  to.begin();
+  to.id("traceId", trace.traceId);
+  to.id("spanId", call.spanId);
+  to.text("traceState", trace.state);
+  to.id("parentSpanId", trace.spanId);
+  to.moment("startTimeUnixNano", start);
+  to.moment("endTimeUnixNano", end);
+  to.alike(kept, "call", () => aboutCall(to, record, call, names));
+  measures(to, call, names);
+  if (content !== undefined)
+    to.within("events", () => {
+      to.moment("timeUnixNano", Math.min(start + content, end));
+      to.text("name", "tollgate.first_content");
+    });
+  to.end();
 }
 
-function callAttributes(
+/** What other calls may have alike. */
+function aboutCall(
+  to: Items,
   { kind, stream, finish }: RequestRecord,
   call: RequestRecordCall,
-  { attributes: made, names }: SpanOptions,
-): Attributes {
-  const { usage, fault, ms } = call;
-  const attributes = made("span")
+  names: SpanNames,
+): void {
+  const { fault } = call;
+  const failed = fault !== undefined && fault.kind !== "canceled";
+  to.text("name", `${operationOf(kind)} ${call.model}`);
+  to.number("kind", CLIENT);
+  to.number("flags", SAMPLED | HAS_REMOTE);
+  if (failed) to.within("status", () => to.number("code", ERROR));
+  to.attributes
     .each(names.operation, operationOf(kind))
     .each(names.provider, providerOf(call.provider))
     .each(names.requestModel, call.model)
-    .each(names.stream, stream);
-  if (!fault && finish !== undefined) attributes.each(names.finishReasons, [finish]);
+    .each(names.stream, stream)
+    .each(names.finishReasons, fault || finish === undefined ? undefined : [finish])
+    .add(NAMES.errorType.latest, fault?.kind)
+    .add("tollgate.fault.code", codeOf(fault))
+    .add("tollgate.attempt", call.n)
+    .add("tollgate.provider", call.provider)
+    .add("tollgate.credential", call.credential)
+    .add("tollgate.lane", call.lane)
+    .add("tollgate.state", call.state);
+}
+
+function measures(
+  { attributes }: Items,
+  { usage, ms, costNano }: RequestRecordCall,
+  names: SpanNames,
+): void {
   if (ms.content !== undefined)
     for (const name of names.firstChunk) attributes.double(name, ms.content / 1_000);
   attributes
@@ -169,16 +213,8 @@ function callAttributes(
     .each(names.audioInput, usage.audio_in)
     .each(names.audioOutput, usage.audio_out)
     .each(names.imageInput, usage.image_in)
-    .each(names.imageOutput, usage.image_out);
-  return attributes
-    .add(NAMES.errorType.latest, fault?.kind)
-    .add("tollgate.fault.code", codeOf(fault))
-    .add("tollgate.attempt", call.n)
-    .add("tollgate.provider", call.provider)
-    .add("tollgate.credential", call.credential)
-    .add("tollgate.lane", call.lane)
-    .add("tollgate.state", call.state)
-    .add("tollgate.cost.usd", call.costNano === null ? undefined : usd(call.costNano));
+    .each(names.imageOutput, usage.image_out)
+    .add("tollgate.cost.usd", costNano === null ? undefined : usd(costNano));
 }
 
 /** Undefined where no provider has counted. */

@@ -5,6 +5,10 @@ const I64 = 1;
 const LEN = 2;
 const I32 = 5;
 
+const TWO_32 = 2 ** 32;
+/** In a millisecond. */
+const NANOS = 1_000_000;
+
 /** Of a hex digit, by its character. */
 const NIBBLE = new Uint8Array(128);
 for (const [i, digit] of [..."0123456789abcdef"].entries()) NIBBLE[digit.charCodeAt(0)] = i;
@@ -18,37 +22,50 @@ export class Wire {
     this.#buffer = Buffer.allocUnsafe(size);
   }
 
+  get length(): number {
+    return this.#at;
+  }
+
   /** What was written; it is this buffer's own memory. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#at);
   }
 
-  /** Where a message begins whose length is known when it is closed. */
-  begin(n: number): number {
-    this.#tag(n, LEN);
-    return ++this.#at;
+  /** What was written from there on, in memory of its own: a slice of Node's pool would keep 64 KB. */
+  copied(from: number): Buffer {
+    const copy = Buffer.allocUnsafeSlow(this.#at - from);
+    this.#buffer.copy(copy, 0, from, this.#at);
+    return copy;
   }
 
-  /** Its length stands before it: most are short, and what is not moves up. */
-  close(from: number): void {
+  /** What stands behind it is gone. */
+  cut(end: number): void {
+    this.#at = end;
+  }
+
+  /** Where a message begins whose length is known when it is closed; so many bytes are kept for that. */
+  begin(n: number, lengthBytes = 1): number {
+    this.#tag(n, LEN);
+    return (this.#at += lengthBytes);
+  }
+
+  /** Its length stands before it: what needs another room for that moves. */
+  close(from: number, lengthBytes = 1): void {
     const length = this.#at - from;
-    if (length < 0x80) {
-      this.#buffer[from - 1] = length;
-      return;
+    const size = sizeOf(length);
+    const more = size - lengthBytes;
+    if (more !== 0) {
+      if (more > 0) this.#room(more);
+      this.#buffer.copyWithin(from + more, from, this.#at);
     }
-    const more = sizeOf(length) - 1;
-    this.#room(more);
-    this.#buffer.copyWithin(from + more, from, this.#at);
-    this.#at = from - 1;
+    this.#at = from - lengthBytes;
     this.#varint(length);
     this.#at += length;
   }
 
-  /** A message that is bytes already. */
-  message(n: number, bytes: Buffer): void {
+  head(n: number, length: number): void {
     this.#tag(n, LEN);
-    this.#varint(bytes.length);
-    this.raw(bytes);
+    this.#varint(length);
   }
 
   raw(bytes: Buffer): void {
@@ -121,6 +138,17 @@ export class Wire {
     this.#at = this.#buffer.writeUInt32LE(value, this.#at);
   }
 
+  /** Unix milliseconds, rounded, as nanoseconds: more than a number holds, so in two halves. */
+  moment(n: number, ms: number): void {
+    this.#tag(n, I64);
+    const whole = Math.max(0, Math.round(ms));
+    const low = (whole % TWO_32) * NANOS;
+    const carry = Math.floor(low / TWO_32);
+    const high = Math.floor(whole / TWO_32) * NANOS + carry;
+    this.#at = this.#buffer.writeUInt32LE(low - carry * TWO_32, this.#at);
+    this.#at = this.#buffer.writeUInt32LE(high, this.#at);
+  }
+
   /** Of a list that stands packed in its field. */
   oneDouble(value: number): void {
     this.#room(8);
@@ -159,4 +187,11 @@ function sizeOf(value: number): number {
   let size = 1;
   for (let left = value; left > 0x7f; left = Math.floor(left / 128)) size++;
   return size;
+}
+
+/** What stands before a message of this length. */
+export function headOf(n: number, length: number): Buffer {
+  const wire = new Wire(20);
+  wire.head(n, length);
+  return wire.bytes();
 }

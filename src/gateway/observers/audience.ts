@@ -1,10 +1,11 @@
-// What observers are told, in the process that has them. Each has a queue of its own with a bound, and is told one thing at a
-// time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
+// What observers are told, in the process that has them. What happens is gathered for a moment, once for all of them; then each
+// has a queue of its own with a bound, and is told one thing at a time; nothing waits for it but its own end. Money does not pass
+// here: the ledger has its own way.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { networkOf } from "../../lib/network.ts";
 import type { Notice } from "../../plugin/notice.ts";
-import type { TurnedAway } from "../../plugin/observer.ts";
+import type { LedgerLine, TurnedAway } from "../../plugin/observer.ts";
 import type { StoreCommand, Verdict } from "../../plugin/store.ts";
 import type { HeardRequest } from "../../walk/generation.ts";
 import { NoticeLog } from "./notice-log.ts";
@@ -32,6 +33,10 @@ export interface Observing {
   end(observers: readonly MountedObserver[]): Promise<void>;
 }
 
+export const EVERY_MS = 200;
+/** They are told as soon as so many wait: a record that outlives a collection is copied by it, and few are kept so short. */
+const SOON = 64;
+
 /** What an observer is told of where a client is. */
 function clientOf(address: string | undefined, clients: Clients): string | undefined {
   if (address === undefined || clients === "none") return undefined;
@@ -55,6 +60,11 @@ export class Audience implements Observing {
   #elsewhere: Observing | undefined;
   /** Undefined: none of them asks for bills, so nothing is kept of a call. */
   #calls: ReservedCalls | undefined;
+  #records: HeardRequest[] = [];
+  #refusals: TurnedAway[] = [];
+  #lines: LedgerLine[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #turn: NodeJS.Immediate | undefined;
 
   constructor(log: Log, own: readonly MountedObserver[] = []) {
     this.#log = log;
@@ -75,19 +85,42 @@ export class Audience implements Observing {
 
   turnedAway(refusal: TurnedAway): void {
     if (this.#elsewhere) return this.#elsewhere.turnedAway(refusal);
-    for (const candidate of this.#candidates) candidate.turnedAway(refusal);
+    this.#soon(this.#refusals.push(refusal));
   }
 
   seen(heard: HeardRequest, worker = 0): void {
     if (this.#elsewhere) return this.#elsewhere.seen(heard);
-    const { client: address } = heard;
     heard.worker = worker;
-    let record: HeardRequest | undefined;
+    this.#soon(this.#records.push(heard));
+  }
+
+  #soon(waiting: number): void {
+    // Not in the turn of the request that was over.
+    if (waiting >= SOON) this.#turn ??= setImmediate(() => this.#share());
+    else if (!this.#timer) this.#timer = setTimeout(() => this.#inTime(), EVERY_MS).unref();
+  }
+
+  /** A timer is not taken back when they were told sooner: to set one for each telling costs more than it finds now and then. */
+  #inTime(): void {
+    this.#timer = undefined;
+    this.#share();
+  }
+
+  /** Each gets what was gathered. */
+  #share(): void {
+    clearImmediate(this.#turn);
+    this.#turn = undefined;
+    const [all, refusals, lines] = [this.#records, this.#refusals, this.#lines];
+    this.#records = [];
+    this.#refusals = [];
+    this.#lines = [];
+    const addresses = all.map(({ client }) => client);
+    let records: HeardRequest[] | undefined;
     for (const [clients, candidates] of this.#apart) {
       // One record does for all that are told the same.
-      record = record ? { ...record } : heard;
-      record.client = clientOf(address, clients);
-      for (const candidate of candidates) candidate.seen(record);
+      records = records ? records.map((one) => ({ ...one })) : all;
+      for (let i = 0; i < records.length; i++) records[i]!.client = clientOf(addresses[i], clients);
+      for (const candidate of candidates) candidate.hear({ records, refusals, lines });
     }
   }
 
@@ -108,9 +141,8 @@ export class Audience implements Observing {
 
   landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {
     if (!this.#calls || this.#elsewhere) return;
-    const lines = this.#calls.lines(batch, verdicts);
-    if (lines.length === 0) return;
-    for (const candidate of this.#candidates) candidate.billed(lines);
+    this.#calls.add(this.#lines, batch, verdicts);
+    if (this.#lines.length > 0) this.#soon(this.#lines.length);
   }
 
   gone(from: object): void {
@@ -130,6 +162,7 @@ export class Audience implements Observing {
   }
 
   mount(observers: readonly MountedObserver[]): void {
+    this.#share();
     const asked = observers.some(({ observer }) => observer.billed !== undefined);
     this.#calls = asked ? (this.#calls ?? new ReservedCalls()) : undefined;
     const mine = observers.map((mounted) => {
@@ -142,10 +175,12 @@ export class Audience implements Observing {
 
   /** The host's own get what is left. */
   async close(): Promise<void> {
+    this.#share();
     await Promise.all(this.#own.map((each) => each.end()));
   }
 
   async end(observers: readonly MountedObserver[]): Promise<void> {
+    this.#share();
     await Promise.all(
       observers.map(async (mounted) => {
         await this.#all.get(mounted)?.end();

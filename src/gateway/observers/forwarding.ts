@@ -2,8 +2,8 @@
 import type { TurnedAway } from "../../plugin/observer.ts";
 import type { HeardRequest } from "../../walk/generation.ts";
 import type { Link } from "../workers/link.ts";
-import type { Observing } from "./audience.ts";
-import { BATCH, EVERY_MS } from "./subscriber.ts";
+import { EVERY_MS, type Observing } from "./audience.ts";
+import { BATCH } from "./subscriber.ts";
 
 export interface Forwarding extends Observing {
   /** What is here goes now: this process ends. */

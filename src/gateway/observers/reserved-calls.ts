@@ -15,8 +15,7 @@ export class ReservedCalls {
   readonly #open = new Map<string, Reserved>();
 
   /** Of a batch that is durable. */
-  lines(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): readonly LedgerLine[] {
-    const lines: LedgerLine[] = [];
+  add(lines: LedgerLine[], batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {
     for (let i = 0; i < batch.length; i++) {
       const command = batch[i]!;
       const verdict = verdicts[i];
@@ -25,7 +24,6 @@ export class ReservedCalls {
       else if (command.do === "settle") lines.push(this.#settled(command));
       else if (command.do === "adjust") lines.push(adjusted(command));
     }
-    return lines;
   }
 
   #settled(command: CommandOf<"settle">): LedgerLine {

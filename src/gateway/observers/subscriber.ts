@@ -1,4 +1,5 @@
-// One observer, with what waits for it: told one thing at a time, and no more is kept for it than there is room for.
+// One observer, with what waits for it: told one thing at a time, and no more is kept for it than there is room for. What comes
+// while it is idle goes straight to it, and one that answers at once costs no promise and no timer.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Conduct } from "../../walk/conduct.ts";
@@ -20,15 +21,19 @@ export interface MountedObserver {
   readonly conduct?: (hook: ObserverHook) => Conduct;
 }
 
+/** What happened since the last time. */
+export interface GatheredNews {
+  readonly records: readonly RequestRecord[];
+  readonly refusals: readonly TurnedAway[];
+  readonly lines: readonly LedgerLine[];
+}
+
 const TELLS = ["told", "seen", "turnedAway", "billed"] as const;
 type ObserverHook = (typeof TELLS)[number];
 
 export type Clients = NonNullable<Observer["clients"]>;
 
-export const EVERY_MS = 200;
 export const BATCH = 256;
-/** They are told as soon as so many wait: a record that outlives a collection is copied by it, and few are kept so short. */
-const SOON = 32;
 const MOST = 10_000;
 const END_MS = 5_000;
 /** An observer that takes longer over what it was told is not waited for. */
@@ -46,6 +51,7 @@ export class Subscriber {
   #notices: { readonly notice: Notice; readonly told?: (() => void) | undefined }[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Resolves when it has answered, or when it is its turn. */
   #telling: Promise<void> | undefined;
   readonly #conducts = new Map<ObserverHook, Conduct>();
 
@@ -62,34 +68,23 @@ export class Subscriber {
     return this.#of.observer.clients ?? "none";
   }
 
-  seen(record: RequestRecord): void {
+  /** All at once: not in the turn of a request. */
+  hear({ records, refusals, lines }: GatheredNews): void {
     const { observer, sends } = this.#of;
-    if (!observer.seen) return;
-    if (this.#records.length >= MOST) return this.#drop();
-    this.#records.push(sends !== "nowhere" && record.privacy !== "off" ? bare(record) : record);
-    this.#soon(this.#records.length);
+    const goes = sends !== "nowhere";
+    if (observer.seen)
+      this.#keep(this.#records, records, (one) =>
+        goes && one.privacy !== "off" ? bare(one) : one,
+      );
+    if (observer.turnedAway) this.#keep(this.#refusals, refusals, (one) => one);
+    if (observer.billed) this.#keep(this.#lines, lines, (one) => (goes ? withoutLabels(one) : one));
+    if (!this.#telling) this.#tell();
   }
 
-  turnedAway(refusal: TurnedAway): void {
-    if (!this.#of.observer.turnedAway) return;
-    if (this.#refusals.length >= MOST) return this.#drop();
-    this.#refusals.push(refusal);
-    this.#soon(this.#refusals.length);
-  }
-
-  billed(lines: readonly LedgerLine[]): void {
-    const { observer, sends } = this.#of;
-    if (!observer.billed) return;
-    for (const line of lines) {
-      if (this.#lines.length >= MOST) this.#drop();
-      else this.#lines.push(sends === "nowhere" ? line : withoutLabels(line));
-    }
-    this.#soon(this.#lines.length);
-  }
-
-  #soon(waiting: number): void {
-    if (waiting >= SOON) this.#tell();
-    else this.#timer ??= setTimeout(() => this.#tell(), EVERY_MS).unref();
+  #keep<T>(kept: T[], more: readonly T[], as: (one: T) => T): void {
+    for (const one of more)
+      if (kept.length < MOST) kept.push(as(one));
+      else this.#drop();
   }
 
   #drop(): void {
@@ -102,7 +97,8 @@ export class Subscriber {
     if (!this.#of.observer.told) told?.();
     else {
       this.#notices.push({ notice, told });
-      this.#tell();
+      // Not in the turn of what it tells of.
+      this.#telling ??= new Promise<void>(setImmediate).then(() => this.#goOn());
     }
     return true;
   }
@@ -115,7 +111,7 @@ export class Subscriber {
   }
 
   async end(): Promise<void> {
-    this.#tell();
+    if (!this.#telling) this.#tell();
     let late: NodeJS.Timeout | undefined;
     const over = new Promise<"late">((resolve) => {
       late = setTimeout(() => resolve("late"), END_MS);
@@ -131,20 +127,32 @@ export class Subscriber {
   async #last(): Promise<void> {
     // What comes while it is told something is told in turn.
     while (this.#telling) await this.#telling;
+    clearTimeout(this.#timer);
     await this.#safely("end", () => this.#of.observer.end?.());
   }
 
+  #goOn(): void {
+    this.#telling = undefined;
+    this.#tell();
+  }
+
+  /** One thing at a time, until nothing is left or it takes its time. */
   #tell(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#telling ??= this.#all().finally(() => {
-      this.#telling = undefined;
-      const due = (hook: ObserverHook, least: number) =>
-        this.#waiting(hook) >= least && !this.#conducts.get(hook)?.state;
-      if (due("told", 1) || TELLS.some((hook) => due(hook, SOON))) this.#tell();
-      else if (TELLS.some((hook) => this.#waiting(hook) > 0))
-        this.#timer ??= setTimeout(() => this.#tell(), AGAIN_MS).unref();
-    });
+    for (let hook = this.#due(); hook; hook = this.#due()) {
+      const answer = this.#tellNext(hook);
+      if (answer) {
+        this.#telling = answer.then(() => this.#goOn());
+        return;
+      }
+    }
+    if (TELLS.some((hook) => this.#waiting(hook) > 0))
+      this.#timer = setTimeout(() => this.#tell(), AGAIN_MS).unref();
+  }
+
+  #due(): ObserverHook | undefined {
+    return TELLS.find((hook) => this.#may(hook));
   }
 
   #waiting(hook: ObserverHook): number {
@@ -160,30 +168,24 @@ export class Subscriber {
     return !conduct || conduct.well || conduct.enter();
   }
 
-  /** One thing at a time, until nothing is left. */
-  async #all(): Promise<void> {
-    // Not in the turn of the request that was over.
-    await new Promise(setImmediate);
+  #tellNext(hook: ObserverHook): Promise<void> | undefined {
     const { observer } = this.#of;
-    for (;;) {
-      if (this.#may("told")) {
-        const { notice, told } = this.#notices.shift()!;
-        await this.#safely("told", () => observer.told!(notice));
-        told?.();
-        continue;
-      }
-      if (this.#may("seen")) {
-        const batch = this.#records.splice(0, BATCH);
-        await this.#safely("seen", () => observer.seen!(batch));
-      } else if (this.#may("turnedAway")) {
-        const batch = this.#refusals.splice(0, BATCH);
-        await this.#safely("turnedAway", () => observer.turnedAway!(batch));
-      } else if (this.#may("billed")) {
-        const lines = this.#lines.splice(0, BATCH);
-        await this.#safely("billed", () => observer.billed!(lines));
-      } else return;
-      this.#tellDropped();
+    if (hook === "told") {
+      const { notice, told } = this.#notices.shift()!;
+      const answer = this.#safely("told", () => observer.told!(notice));
+      if (answer) return answer.then(told);
+      told?.();
+      return undefined;
     }
+    const answer =
+      hook === "seen"
+        ? this.#safely(hook, () => observer.seen!(batchOf(this.#records)))
+        : hook === "billed"
+          ? this.#safely(hook, () => observer.billed!(batchOf(this.#lines)))
+          : this.#safely(hook, () => observer.turnedAway!(batchOf(this.#refusals)));
+    if (answer) return answer.then(() => this.#tellDropped());
+    this.#tellDropped();
+    return undefined;
   }
 
   #tellDropped(): void {
@@ -200,25 +202,48 @@ export class Subscriber {
     }
   }
 
-  async #safely(hook: ObserverHook | "end", tell: () => unknown): Promise<void> {
+  /** Undefined: it is done. Never rejects. */
+  #safely(hook: ObserverHook | "end", tell: () => unknown): Promise<void> | undefined {
     const conduct = hook === "end" ? undefined : this.#conducts.get(hook);
+    try {
+      const answer = tell();
+      if (answer !== undefined) return this.#inTime(hook, conduct, answer);
+      if (conduct && !conduct.well) conduct.went();
+    } catch (err) {
+      this.#failed(hook, conduct, err);
+    }
+    return undefined;
+  }
+
+  async #inTime(
+    hook: ObserverHook | "end",
+    conduct: Conduct | undefined,
+    answer: unknown,
+  ): Promise<void> {
     let late: NodeJS.Timeout | undefined;
     const over = new Promise<"late">((resolve) => {
       late = setTimeout(() => resolve("late"), TELL_MS);
     });
     try {
-      if ((await Promise.race([Promise.resolve(tell()), over])) === "late") {
+      if ((await Promise.race([answer, over])) === "late") {
         this.#log.error({ plugin: this.#of.id, hook }, "an observer took too long");
         conduct?.failed("slow", {});
       } else if (conduct && !conduct.well) conduct.went();
     } catch (err) {
-      this.#log.error({ plugin: this.#of.id, hook, err }, "an observer failed");
-      conduct?.failed("threw", {});
+      this.#failed(hook, conduct, err);
     } finally {
       clearTimeout(late);
     }
   }
+
+  #failed(hook: ObserverHook | "end", conduct: Conduct | undefined, err: unknown): void {
+    this.#log.error({ plugin: this.#of.id, hook, err }, "an observer failed");
+    conduct?.failed("threw", {});
+  }
 }
+
+/** What was gathered is one observer's own list. */
+const batchOf = <T>(all: T[]): T[] => all.splice(0, BATCH);
 
 /** For an observer that sends records elsewhere: a label, an address, and what a client wrote of itself, may be a person. */
 function bare(record: RequestRecord): RequestRecord {

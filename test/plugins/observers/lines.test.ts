@@ -4,7 +4,8 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { requestRecord } from "../../kit/request-record.ts";
-import { FIELDS, NAMES, usd } from "../../../plugins/observers/access-log/fields.ts";
+import { FIELDS, NAMES } from "../../../plugins/observers/access-log/fields.ts";
+import { usd } from "../../../plugins/observers/usd.ts";
 import { doorLines, lines } from "../../../plugins/observers/access-log/line.ts";
 
 const RECORD = requestRecord({ model: "fast", stream: true, bytesIn: 9, bytesOut: 90, ms: 12 });

@@ -3,13 +3,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { json, upstream } from "tollgate/testing";
-import { type Attributes, ListedAttributes } from "../../../plugins/observers/otlp/attributes.ts";
+import { Alike, MOST_ALIKE } from "../../../plugins/observers/alike.ts";
+import { spellingsOf } from "../../../plugins/observers/genai.ts";
 import { Batches } from "../../../plugins/observers/otlp/batches.ts";
-import {
-  type Encoded,
-  EncodedAttributes,
-  pairsKept,
-} from "../../../plugins/observers/otlp/encoded.ts";
+import { frameOf } from "../../../plugins/observers/otlp/frame.ts";
+import { type Items, Kept } from "../../../plugins/observers/otlp/items.ts";
+import { sayRequest } from "../../../plugins/observers/otlp/logs.ts";
+import { saySpans, spanNames, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
 import { Post } from "../../../plugins/observers/otlp/post.ts";
 import { protobuf, type Message } from "../../../plugins/observers/otlp/protobuf.ts";
 import { rejectedOf } from "../../../plugins/observers/otlp/rejected.ts";
@@ -27,6 +27,7 @@ import {
   type Scalar,
 } from "../../../plugins/observers/otlp/shapes.ts";
 import { newTraceId } from "../../../src/lib/trace-context.ts";
+import { requestRecord } from "../../kit/request-record.ts";
 import { quiet, until } from "../../kit/waits.ts";
 import { decode, itemsOf } from "./decoded.ts";
 
@@ -64,53 +65,143 @@ describe("protobuf", () => {
     );
   });
 
-  it("has attributes that are bytes already as it has those that are listed", () => {
-    const text = fc.oneof(
-      fc.string({ unit: "grapheme" }),
-      fc.string({ minLength: 50, maxLength: 300 }),
-      fc.constantFrom("chat", "mock/model"),
-    );
-    const value = fc.oneof(
-      text,
-      fc.boolean(),
-      fc.maxSafeInteger(),
-      fc.double({ noNaN: true }),
-      fc.array(text, { minLength: 1, maxLength: 3 }),
-    );
-    const said = fc.array(fc.record({ how: fc.nat(2), key: text, value }), { minLength: 1 });
-    const say = (to: Attributes, all: typeof said extends fc.Arbitrary<infer T> ? T : never) => {
-      for (const { how, key, value } of all)
-        if (how === 0 && typeof value === "number") to.double(key, value);
-        else if (how === 1 && typeof value === "string") to.once(key, value);
-        else to.add(key, value);
-      return to.written;
-    };
-    const { shape } = REQUESTS.logs;
-    const wrapped = (attributes: unknown) => ({
-      resourceLogs: [{ scopeLogs: [{ logRecords: [{ severityText: "INFO", attributes }] }] }],
-    });
-    fc.assert(
-      fc.property(said, (all) => {
-        const listed = wrapped(say(new ListedAttributes(), all));
-        const encoded = protobuf(wrapped(say(new EncodedAttributes("log"), all)), shape);
-        expect(encoded).toEqual(protobuf(listed, shape));
-        expect(decode(encoded, shape)).toEqual(listed);
-      }),
-      { numRuns: 100 },
-    );
-  });
-
-  it("keeps the bytes of words within a bound, whatever clients say", () => {
-    const bytes = (word: string) =>
-      (new EncodedAttributes("span").add("model", word).written as Encoded).bytes.length;
-    for (let i = 0; i < 10_000; i++) expect(bytes(`m${i}`)).toBe(bytes(`m${i}`));
-    expect(pairsKept()).toBeLessThanOrEqual(4_096);
-  });
-
   it("has no field but those of its rows", () => {
     expect(() => protobuf({ spanz: [] }, REQUESTS.traces.shape)).toThrow("spanz");
   });
 });
+
+/** Requests that are much alike, and some that are not. */
+const requests: fc.Arbitrary<RequestRecord> = fc
+  .record({
+    model: fc.constantFrom("fast", "slow", "m\u00e4r", "x".repeat(300)),
+    key: fc.constantFrom(undefined, "key_a", "key_b"),
+    status: fc.constantFrom(200, 429, 502),
+    outcome: fc.constantFrom("ok", "upstream_error", "refused"),
+    stream: fc.boolean(),
+    labels: fc.dictionary(fc.string({ maxLength: 8 }), fc.string({ unit: "grapheme" }), {
+      maxKeys: 2,
+    }),
+    fault: fc.constantFrom(undefined, { kind: "limited", code: "429" }, { kind: "server" }),
+    finish: fc.constantFrom(undefined, "stop", "length"),
+    losses: fc.constantFrom(0, 0, 2),
+    at: fc.integer({ min: 0, max: 4e12 }),
+    ms: fc.nat(100_000),
+    ownMs: fc.double({ min: 0, max: 1_000, noNaN: true }),
+    parentId: fc.constantFrom(undefined, "00f067aa0ba902b7"),
+    state: fc.constantFrom(undefined, "a=b"),
+    calls: fc.array(
+      fc.record({
+        provider: fc.constantFrom("up", "over"),
+        credential: fc.constantFrom("default", "second"),
+        state: fc.constantFrom("exact", "estimated", "unpriced"),
+        usage: fc.record(
+          {
+            input: fc.nat(1e6),
+            output: fc.nat(),
+            cache_read: fc.nat(9),
+            cache_write_1h: fc.nat(9),
+          },
+          { requiredKeys: [] },
+        ),
+        costNano: fc.option(fc.bigInt(0n, 10n ** 18n), { nil: null }),
+        fault: fc.constantFrom(undefined, { kind: "canceled" }, { kind: "server", code: "e 1" }),
+        content: fc.option(fc.nat(9_000), { nil: undefined }),
+      }),
+      { maxLength: 2 },
+    ),
+  })
+  .map(({ parentId, state, calls, ...of }) =>
+    requestRecord({
+      ...of,
+      trace: { traceId: newTraceId(), spanId: "00f067aa0ba902b7", parentId, state },
+      calls: calls.map(({ content, ...call }, i) => ({
+        ...call,
+        n: i + 1,
+        spanId: "00f067aa0ba902b8",
+        startMs: i,
+        model: "m",
+        protocol: null,
+        lane: "verbatim",
+        ms: { total: 5, content },
+      })),
+    } as never),
+  );
+
+describe("what is said of requests", () => {
+  const shared = { names: spanNames(spellingsOf("both")), keys: true, labels: true };
+  const RESOURCE = { attributes: [{ key: "service.name", value: { stringValue: "gate" } }] };
+  const said = (
+    { protocol, signal }: { protocol: "http/json" | "http/protobuf"; signal: "traces" | "logs" },
+    all: readonly RequestRecord[],
+    optionsOf: () => SpanOptions,
+  ) => {
+    const frame = frameOf(protocol, signal, RESOURCE);
+    const items = frame.empty();
+    for (const one of all)
+      if (signal === "traces") saySpans(() => items, one, optionsOf());
+      else sayRequest(items, one, optionsOf());
+    const bytes = frame.around(items);
+    return protocol === "http/json"
+      ? (JSON.parse(bytes.toString()) as unknown)
+      : decode(bytes, REQUESTS[signal].shape);
+  };
+
+  it.each(["traces", "logs"] as const)(
+    "as %s is the same as protobuf and as JSON, and whether or not it was said of others before",
+    (signal) => {
+      fc.assert(
+        fc.property(fc.array(requests, { minLength: 2, maxLength: 12 }), (all) => {
+          const alike = new Alike(() => new Kept());
+          const anew = () => ({ ...shared, alike: new Alike(() => new Kept()) });
+          const kept = () => ({ ...shared, alike });
+          const plain = sorted(said({ protocol: "http/json", signal }, all, anew));
+          const bytes = { protocol: "http/protobuf", signal } as const;
+          expect(sorted(said(bytes, [...all, ...all], kept))).toEqual(
+            sorted(said({ protocol: "http/json", signal }, [...all, ...all], anew)),
+          );
+          expect(sorted(said(bytes, all, anew))).toEqual(plain);
+        }),
+        { numRuns: 60 },
+      );
+    },
+  );
+
+  it("is kept within a bound, whatever clients call their models", () => {
+    const alike = new Alike(() => new Kept());
+    for (let i = 0; i < 3 * MOST_ALIKE; i++) {
+      const one = requestRecord({ model: `m${i % 5_000}`, status: 200 + (i % 40) });
+      const found = alike.of(one);
+      expect(alike.of(one)).toBe(found);
+      expect(alike.size).toBeLessThanOrEqual(MOST_ALIKE);
+    }
+  });
+
+  it("is whole where one of them could not be said", () => {
+    const frame = frameOf("http/protobuf", "logs", RESOURCE);
+    const items = frame.empty();
+    const options = { ...shared, alike: new Alike(() => new Kept()) };
+    const good = requestRecord({ model: "fast" });
+    sayRequest(items, good, options);
+    const bad = { ...good, labels: { a: Symbol("no text") } } as never;
+    expect(() => sayRequest(items, bad, options)).toThrow();
+    sayRequest(items, good, options);
+    const { resourceLogs } = decode(frame.around(items), REQUESTS.logs.shape);
+    expect(resourceLogs[0].scopeLogs[0].logRecords).toHaveLength(2);
+  });
+});
+
+/** Fields stand in another order where some of them were kept. */
+const sorted = (value: unknown): unknown =>
+  Array.isArray(value)
+    ? value.map(sorted)
+    : typeof value === "object" && value !== null
+      ? Object.fromEntries(
+          Object.entries(value)
+            .filter(([, one]) => one !== undefined)
+            .toSorted(([a], [b]) => (a < b ? -1 : 1))
+            .map(([name, one]) => [name, sorted(one)]),
+        )
+      : value;
 
 const record = (of: Partial<RequestRecord>): RequestRecord =>
   ({
@@ -291,16 +382,20 @@ describe("batches", () => {
         async (bursts, queue, batch, taken) => {
           const counts = { sent: 0, dropped: 0 };
           let under = 0;
-          const batches = new Batches({ queue, batch, delayMs: 1 }, counts, async (items) => {
+          const send = async ({ count }: Items) => {
             expect(++under).toBe(1);
-            expect(items.length).toBeLessThanOrEqual(batch);
+            expect(count).toBeLessThanOrEqual(batch);
             await quiet(0);
             under--;
-            return Math.floor((items.length * taken) / 100);
-          });
+            return Math.floor((count * taken) / 100);
+          };
+          const empty = () => frameOf("http/protobuf", "traces", {}).empty();
+          const batches = new Batches({ queue, batch, delayMs: 1 }, counts, { empty, send });
           let added = 0;
           for (const { many, pause } of bursts) {
-            batches.add(Array.from({ length: many }, () => ({})));
+            batches.add(many, (next) => {
+              for (let i = 0; i < many; i++) next().add({});
+            });
             added += many;
             expect(batches.waiting).toBeLessThanOrEqual(queue);
             if (pause) await quiet(1);
@@ -336,6 +431,11 @@ describe("a post", () => {
     return { post, told, over };
   };
   const spans = [{ name: "a" }, { name: "b" }];
+  const sent = (post: Post) => {
+    const items = post.empty();
+    for (const span of spans) items.add(span);
+    return post.send(items);
+  };
 
   it("is made again while the collector says that it may, when it says", async () => {
     const again = { status: 503, headers: { "retry-after": "0" }, body: "" };
@@ -343,7 +443,7 @@ describe("a post", () => {
       "POST /v1/traces": [again, { ...again, status: 429 }, json({})],
     });
     const { post, told } = posting(collector.url);
-    expect(await post.send(spans)).toBe(2);
+    expect(await sent(post)).toBe(2);
     expect(told).toEqual(["it answers 503", "it answers 429", undefined]);
     const [first, ...others] = collector.requests;
     expect(others).toHaveLength(2);
@@ -359,13 +459,13 @@ describe("a post", () => {
   it("is given up where it will never be taken, and when its time is over", async () => {
     await using collector = await upstream({ "POST /v1/traces": json({}, 400) });
     const { post, told } = posting(collector.url);
-    expect(await post.send(spans)).toBe(0);
+    expect(await sent(post)).toBe(0);
     expect([told, collector.requests.length]).toEqual([["it answers 400"], 1]);
     await using busy = await upstream({ "POST /v1/traces": json({}, 503) });
-    expect(await posting(busy.url, 1).post.send(spans)).toBe(0);
+    expect(await sent(posting(busy.url, 1).post)).toBe(0);
     expect(busy.requests).toHaveLength(1);
     const gone = posting("http://127.0.0.1:1", 1);
-    expect(await gone.post.send(spans)).toBe(0);
+    expect(await sent(gone.post)).toBe(0);
     expect(gone.told).toHaveLength(1);
   });
 
@@ -373,7 +473,7 @@ describe("a post", () => {
     await using collector = await upstream({
       "POST /v1/traces": { headers: {}, body: Buffer.from([0x0a, 0x04, 0x08, 0x01, 0x12, 0x00]) },
     });
-    expect(await posting(collector.url).post.send(spans)).toBe(1);
+    expect(await sent(posting(collector.url).post)).toBe(1);
     expect(rejectedOf(Buffer.from(""), false)).toBe(0);
     expect(rejectedOf(Buffer.from([0x0a, 0x80, 0x02, 0x08, 0xac, 0x02]), false)).toBe(300);
     expect(rejectedOf(Buffer.from('{"partialSuccess":{"rejectedSpans":"3"}}'), true)).toBe(3);
@@ -389,9 +489,9 @@ describe("a post", () => {
   it("waits no longer when its generation is over", async () => {
     await using collector = await upstream({ "POST /v1/traces": json({}, 503) });
     const { post, over } = posting(collector.url, 600_000);
-    const sent = post.send(spans);
+    const sending = sent(post);
     await until(() => collector.requests.length === 1);
     over.abort();
-    expect(await sent).toBe(0);
+    expect(await sending).toBe(0);
   });
 });

@@ -165,6 +165,8 @@ it("an observer that sends elsewhere gets no labels of a private call", async ()
 it("of a call that was denied nothing is kept: it is never settled", () => {
   const calls = new ReservedCalls();
   const denied = { scope: "none", unit: "requests", max: 0, per: "day", left: 0, resetsAt: 1 };
-  calls.lines([reserve("a")], [{ ok: false, denied: denied as never, retryAfterMs: 1 }]);
-  expect(calls.lines([settle("a")], [{ ok: true }])[0]!.call).toBeUndefined();
+  const lines: LedgerLine[] = [];
+  calls.add(lines, [reserve("a")], [{ ok: false, denied: denied as never, retryAfterMs: 1 }]);
+  calls.add(lines, [settle("a")], [{ ok: true }]);
+  expect([lines.length, lines[0]!.call]).toEqual([1, undefined]);
 });

@@ -1,0 +1,103 @@
+import { EncodedAttributes } from "./encoded-attributes.ts";
+import type { Items, Kept, KeptPart } from "./items.ts";
+import { one, type Message } from "./protobuf.ts";
+import type { FieldShape, MessageShape } from "./shapes.ts";
+import { Wire } from "./wire.ts";
+
+const SIZE = 64 * 1024;
+/** Of a span's length, and of a line's. */
+const LENGTH_BYTES = 2;
+
+/** As they stand behind each other in the message around them, each with its tag. */
+export class ProtobufItems implements Items {
+  readonly attributes: EncodedAttributes;
+  count = 0;
+  readonly #field: FieldShape & { readonly type: MessageShape };
+  readonly #wire = new Wire(SIZE);
+  /** Of what is being said. */
+  #shape: MessageShape = {};
+  #mark = 0;
+  /** Behind the last whole one. */
+  #end = 0;
+
+  /** `field`: of the message around them. */
+  constructor(field: FieldShape) {
+    this.#field = field as FieldShape & { type: MessageShape };
+    this.attributes = new EncodedAttributes(this.#wire);
+  }
+
+  get bytes(): Buffer {
+    return this.#wire.bytes().subarray(0, this.#end);
+  }
+
+  begin(): void {
+    // One that could not be said to its end is none.
+    this.#wire.cut(this.#end);
+    this.#mark = this.#wire.begin(this.#field.n, LENGTH_BYTES);
+    this.#enter(this.#field.type);
+  }
+  end(): void {
+    this.#wire.close(this.#mark, LENGTH_BYTES);
+    this.#whole();
+  }
+
+  add(item: Message): void {
+    this.#wire.cut(this.#end);
+    one(this.#wire, this.#field, item);
+    this.#whole();
+  }
+
+  clear(): void {
+    this.#end = 0;
+    this.count = 0;
+  }
+
+  id(field: string, digits: string | undefined): void {
+    if (digits !== undefined) this.#wire.hex(this.#of(field).n, digits);
+  }
+  text(field: string, text: string | undefined): void {
+    if (text !== undefined) this.#wire.text(this.#of(field).n, text);
+  }
+  number(field: string, value: number): void {
+    const { n, type } = this.#of(field);
+    if (type === "fixed32") this.#wire.fixed32(n, value);
+    else this.#wire.varint(n, value);
+  }
+  moment(field: string, ms: number): void {
+    this.#wire.moment(this.#of(field).n, ms);
+  }
+
+  within(field: string, say: () => void): void {
+    const shape = this.#shape;
+    const { n, type } = this.#of(field);
+    const mark = this.#wire.begin(n);
+    this.#enter(type as MessageShape);
+    say();
+    this.#enter(shape);
+    this.#wire.close(mark);
+  }
+
+  alike(kept: Kept | undefined, part: KeptPart, say: () => void): void {
+    const there = kept?.[part];
+    if (there) return this.#wire.raw(there);
+    const from = this.#wire.length;
+    say();
+    if (kept) kept[part] = this.#wire.copied(from);
+  }
+
+  #whole(): void {
+    this.#end = this.#wire.length;
+    this.count++;
+  }
+
+  #enter(shape: MessageShape): void {
+    this.#shape = shape;
+    this.attributes.field = shape["attributes"]?.n ?? 0;
+  }
+
+  #of(field: string): FieldShape {
+    const found = this.#shape[field];
+    if (!found) throw new Error(`OTLP has no field ${field} here.`);
+    return found;
+  }
+}

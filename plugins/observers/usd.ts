@@ -1,0 +1,18 @@
+const NANO = 1_000_000_000;
+
+/** Nano-dollars as "0.001234": money is no float. */
+export function usd(nano: bigint): string {
+  const sign = nano < 0n ? "-" : "";
+  const amount = nano < 0n ? -nano : nano;
+  // What is below nine million dollars is exact as a number, which is faster.
+  const isSmall = amount <= Number.MAX_SAFE_INTEGER;
+  const rest = isSmall ? Number(amount) % NANO : Number(amount % BigInt(NANO));
+  const whole = isSmall ? (Number(amount) - rest) / NANO : amount / BigInt(NANO);
+  if (rest === 0) return `${sign}${whole}`;
+  const digits = String(NANO + rest);
+  let end = digits.length;
+  while (digits.charCodeAt(end - 1) === ZERO) end--;
+  return `${sign}${whole}.${digits.slice(1, end)}`;
+}
+
+const ZERO = 48;
