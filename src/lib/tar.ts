@@ -44,9 +44,20 @@ export interface TarFile {
   readonly bytes: AsyncIterable<Buffer>;
 }
 
-/** The files of a stream, in order. Throws for what is no tar, for what is no plain file, and where it breaks off. */
+/**
+ * The files of a stream, in order. Throws for what is no tar, for what is no plain file, and where it breaks off. However it ends,
+ * the stream is let go of: a file that it comes from would stay open.
+ */
 export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile, void> {
   const source = new Source(stream);
+  try {
+    yield* filesOf(source);
+  } finally {
+    await source.end();
+  }
+}
+
+async function* filesOf(source: Source): AsyncGenerator<TarFile, void> {
   for (;;) {
     const head = await source.exactly(BLOCK);
     if (head.every((byte) => byte === 0)) return;
@@ -91,6 +102,10 @@ class Source {
 
   constructor(stream: AsyncIterable<Uint8Array>) {
     this.#chunks = stream[Symbol.asyncIterator]();
+  }
+
+  async end(): Promise<void> {
+    await this.#chunks.return?.();
   }
 
   /** As much as there is, and at most so much. */

@@ -114,6 +114,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     plugin/setup-failed
     plugin/setup-slow
     plugin/since-mismatch
+    plugin/types
     plugin/unknown-member
     plugin/wrong-kind
     secret/literal"
