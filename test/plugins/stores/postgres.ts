@@ -39,9 +39,23 @@ export const SCHEMA = `
   CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL);
 `;
 
-type Write = (tx: Transaction) => Promise<unknown>;
+type Asks = Pick<Transaction, "query">;
+type Write = (tx: Asks) => Promise<unknown>;
 
-export function postgresStore(db: PGlite): Store {
+/** Neither a text of PostgreSQL nor its JSON has NUL or half a character. */
+const readable = (value: unknown): unknown =>
+  typeof value === "string"
+    ? value
+        .toWellFormed()
+        .replaceAll("\0", "\uFFFD")
+        .replaceAll(/\\u(?:0000|d[89a-f][0-9a-f]{2})/gi, "\uFFFD")
+    : value;
+const asking = (on: Asks): Asks => ({
+  query: (text, values) => on.query(text, values?.map(readable)),
+});
+
+export function postgresStore(pglite: PGlite): Store {
+  const db = asking(pglite);
   let instance = "";
   const opened = () => createBook(journal, () => instance);
   let book: ReturnType<typeof opened> | undefined;
@@ -88,7 +102,7 @@ export function postgresStore(db: PGlite): Store {
     alive() {},
   };
 
-  async function insert(tx: Transaction, row: LedgerRow): Promise<void> {
+  async function insert(tx: Asks, row: LedgerRow): Promise<void> {
     const { rows } = await tx.query<{ seq: number }>(
       "INSERT INTO entry (attempt, kind, nth, key, at, state, upstream_id, row) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq",
       [
@@ -108,10 +122,11 @@ export function postgresStore(db: PGlite): Store {
   }
 
   /** One transaction: what the work says is written, or nothing is. */
-  async function transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async function transaction<T>(work: (tx: Asks) => Promise<T>): Promise<T> {
     writes = [];
     try {
-      const result = await db.transaction(async (tx) => {
+      const result = await pglite.transaction(async (raw) => {
+        const tx = asking(raw);
         const done = await work(tx);
         for (const write of writes) await write(tx);
         for (const meter of book!.changed())
@@ -129,7 +144,7 @@ export function postgresStore(db: PGlite): Store {
     }
   }
 
-  async function recall(tx: Transaction, attempts: readonly string[]): Promise<void> {
+  async function recall(tx: Asks, attempts: readonly string[]): Promise<void> {
     known = new Map();
     const { rows } = await tx.query<{ row: string }>(
       "SELECT row FROM entry WHERE attempt = ANY ($1) ORDER BY seq",
@@ -260,7 +275,9 @@ export function postgresStore(db: PGlite): Store {
         ({ seq }) => `${seq}`,
       );
       // What has no column of its own is looked at here.
-      const items = found.items.filter((entry) => matches(entry as never, query, false));
+      const asked = Object.entries(query).map(([name, value]) => [name, readable(value)]);
+      const wanted = Object.fromEntries(asked) as typeof query;
+      const items = found.items.filter((entry) => matches(entry as never, wanted, false));
       return { ...found, items };
     },
     async totals(query) {
