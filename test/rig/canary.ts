@@ -145,12 +145,6 @@ const answers =
     return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
   };
 
-/** What people mount that keeps answers. */
-const CACHE = new URL(
-  "../../examples/packages/middleware-exact-cache/src/index.ts",
-  import.meta.url,
-).pathname;
-
 /** Where gateway.yaml has its secrets from. */
 const environment = ({ provider, hook }: Words) => ({ CANARY_KEY: provider, CANARY_HOOK: hook });
 
@@ -179,7 +173,7 @@ export async function canary(of: {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
   const yaml = `frontends: ${FRONTENDS.replace("]", ", models, usage]")}
-middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }, { use: "${CACHE}" }${leak}]
+middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
 observers:
   - { use: metrics, with: { keys: true, labels: [x-team] } }
   - { use: access-log, with: { file: access.log } }
