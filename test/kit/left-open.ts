@@ -1,5 +1,5 @@
 // A file that a plugin or a test leaves open is closed by a collection, whenever one comes, and Node ends the process for it. So a file of tests
-// closes what it has opened under the folder of passing things.
+// closes what it has opened under the folder of passing things, and what stands for nothing.
 import { readdirSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll } from "vitest";
@@ -10,7 +10,7 @@ const open = (): ReadonlyMap<string, string> => {
   for (const fd of readdirSync("/proc/self/fd"))
     try {
       const path = readlinkSync(`/proc/self/fd/${fd}`);
-      if (path.startsWith(`${tmpdir()}/`)) found.set(fd, path);
+      if (path.startsWith(`${tmpdir()}/`) || path === "/dev/null") found.set(fd, path);
     } catch {
       // Closed since it was listed.
     }

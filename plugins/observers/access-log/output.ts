@@ -41,6 +41,8 @@ export class Output {
   /** The end of a line is missing there. */
   #torn = false;
   #last: Promise<void> = Promise.resolve();
+  /** What is opened after its end nobody would close. */
+  #isClosed = false;
 
   constructor(path: string | undefined, news: OutputNews) {
     this.#path = path;
@@ -94,6 +96,7 @@ export class Output {
   /** When all is written. */
   close(): Promise<void> {
     return this.#next(async () => {
+      this.#isClosed = true;
       await this.#file?.close();
       this.#file = undefined;
     });
@@ -106,6 +109,7 @@ export class Output {
   }
 
   async #write(bytes: Buffer, lines: number): Promise<void> {
+    if (this.#isClosed) return void (this.#lost += lines);
     let fd: number | undefined;
     let at = 0;
     try {

@@ -35,6 +35,17 @@ async function output(path: string): Promise<Output> {
 const linesOf = (path: string) => readFileSync(path, "utf8").split("\n").slice(0, -1);
 
 describe("a file", () => {
+  it("is not opened again after its end: what comes late is lost, and counted", async () => {
+    const path = join(folder, "ended");
+    const made = await output(path);
+    await made.write("one\n", 1);
+    await made.close();
+    await made.write("late\n", 1);
+    expect(linesOf(path)).toEqual(["one"]);
+    expect(made.counts).toEqual({ written: 1, lost: 1 });
+    expect(told).toEqual([]);
+  });
+
   it("is appended to, and read by its group at most", async () => {
     const path = join(folder, "kept");
     writeFileSync(path, "before\n", { mode: 0o600 });
