@@ -41,7 +41,7 @@ export class Output {
   /** The end of a line is missing there. */
   #torn = false;
   #last: Promise<void> = Promise.resolve();
-  /** What is opened after its end nobody would close. */
+  /** What is opened after its end stays open. */
   #isClosed = false;
 
   constructor(path: string | undefined, news: OutputNews) {
