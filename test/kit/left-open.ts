@@ -1,5 +1,5 @@
 // A file that a plugin or a test leaves open is closed by a collection, whenever one comes, and Node ends the process for it. So a file of tests
-// closes what it has opened under the folder of passing things, and what stands for nothing.
+// closes what it has opened under the folder of passing things, and what it has opened of /dev/null.
 import { readdirSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll } from "vitest";
