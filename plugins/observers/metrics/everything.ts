@@ -31,16 +31,17 @@ export class Everything {
     const all = Object.values(counted) as readonly (Series<Count> | Series<Histogram>)[];
     for (const series of all) if (series !== counted.refusals) out.counted(series);
     out.read(counted.refusals.family, refusals);
-    for (const { series, family, only, sum } of genAi ? named(genAi, this.#spellings) : [])
+    const theirs = genAi ? named(genAi, this.#spellings) : [];
+    for (const { series, family, only, sum } of theirs)
       if (only === undefined) out.counted(series, family);
       else out.part(series as Series<Histogram>, family, only, sum);
     gateway(out, readings, this.#tally);
     budgets(out, this.#tally, readings.at);
     this.#dates.write(out);
-    out.read(
-      READ.folded,
-      all.map((series) => [[series.family.name], series.folded]),
-    );
+    out.read(READ.folded, [
+      ...all.map((series): Sample => [[series.family.name], series.folded()]),
+      ...theirs.map(({ series, family, only }): Sample => [[family.name], series.folded(only)]),
+    ]);
   }
 
   #refusals(door: Readonly<Record<string, number>>): readonly Sample[] {

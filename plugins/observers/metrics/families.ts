@@ -224,9 +224,11 @@ export const READ = {
   dropped: counter("tollgate_observer_dropped", "Records that an observer was too slow for", [
     "observer",
   ]),
-  folded: counter("tollgate_series_folded", "Observations that went to a series called other", [
-    "metric",
-  ]),
+  folded: counter(
+    "tollgate_series_folded",
+    "Observations that went to a series called other because their metric has as many as it may",
+    ["metric"],
+  ),
   build: { name: "tollgate_build", type: "info", help: "What runs", labels: ["version", "node"] },
   cpu: {
     ...counter("process_cpu_seconds", "User and system time", process),

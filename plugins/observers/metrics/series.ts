@@ -10,6 +10,39 @@ export const OTHER = "other";
 export class Count {
   value = 0;
   nano = 0n;
+
+  add(more = 1): void {
+    this.value += more;
+  }
+
+  pay(nano: bigint): void {
+    this.nano += nano;
+  }
+}
+
+/** What those have of a shared series that are too many: however long it is kept, each observation is still counted as folded. */
+interface Beyond {
+  readonly times: number;
+}
+
+class CountBeyond extends Count implements Beyond {
+  readonly #into: Count;
+  times = 0;
+
+  constructor(into: Count) {
+    super();
+    this.#into = into;
+  }
+
+  override add(more?: number): void {
+    this.times++;
+    this.#into.add(more);
+  }
+
+  override pay(nano: bigint): void {
+    this.times++;
+    this.#into.pay(nano);
+  }
 }
 
 /** The last request that fell into a bucket and that a trace was kept of. */
@@ -42,28 +75,49 @@ export class Histogram {
   }
 }
 
+class HistogramBeyond extends Histogram implements Beyond {
+  readonly #into: Histogram;
+  times = 0;
+
+  constructor(into: Histogram) {
+    super([]);
+    this.#into = into;
+  }
+
+  override observe(value: number, trace?: string, at?: number): void {
+    this.times++;
+    this.#into.observe(value, trace, at);
+  }
+}
+
+/** How a series is made, and what of it those have that are beyond the cap. */
+interface Making<T> {
+  readonly own: () => T;
+  readonly beyond: (into: T) => T & Beyond;
+}
+
 type Tree<T> = Map<string, Tree<T> | T>;
 
 export class Series<T extends Count | Histogram> {
   readonly family: Family;
   readonly all: { readonly values: readonly string[]; readonly of: T }[] = [];
-  /** Observations that went to a series called `other` because there were too many. */
-  folded = 0;
-  readonly #create: () => T;
+  readonly #making: Making<T>;
   readonly #most: number;
   readonly #tree: Tree<T> = new Map();
+  /** By the values that are left of theirs: no client has a say in how many there are. */
+  readonly #beyond = new Map<string, { readonly last: string; readonly of: T & Beyond }>();
   #own = 0;
   /** What was found last: mostly the next observation is of the same. */
   #last: readonly string[] = [];
   #lastOf: T | undefined;
 
-  constructor(family: Family, create: () => T, most = MOST_SERIES) {
+  constructor(family: Family, making: Making<T>, most = MOST_SERIES) {
     this.family = family;
-    this.#create = create;
+    this.#making = making;
     this.#most = most;
   }
 
-  /** Values in the order of the family's labels. */
+  /** Values in the order of the family's labels. What is found may be kept. */
   of(...values: readonly string[]): T {
     if (this.#lastOf && same(values, this.#last)) return this.#lastOf;
     const found = this.#find(values);
@@ -73,13 +127,33 @@ export class Series<T extends Count | Histogram> {
     }
     if (this.#own < this.#most) {
       this.#own++;
-      return this.#make(values);
+      const made = this.#make(values);
+      this.#put(values, made);
+      return made;
     }
-    this.folded++;
-    const folded = values.map((value, i) =>
-      OPEN_LABELS.has(this.family.labels[i]!) ? OTHER : value,
+    return this.#fold(
+      values.map((value, i) => (OPEN_LABELS.has(this.family.labels[i]!) ? OTHER : value)),
     );
-    return this.#find(folded) ?? this.#make(folded);
+  }
+
+  /** Observations that went to a series called `other` because there were too many; `last`: of those with this last value alone. */
+  folded(last?: string): number {
+    let all = 0;
+    for (const beyond of this.#beyond.values())
+      if (last === undefined || beyond.last === last) all += beyond.of.times;
+    return all;
+  }
+
+  #fold(values: readonly string[]): T {
+    const name = values.join("\n");
+    let beyond = this.#beyond.get(name);
+    if (!beyond) {
+      // One that is called so by itself is shared, and what it counts of its own is not folded.
+      const into = this.#find(values) ?? this.#make(values);
+      beyond = { last: values.at(-1) ?? "", of: this.#making.beyond(into) };
+      this.#beyond.set(name, beyond);
+    }
+    return beyond.of;
   }
 
   #find(values: readonly string[]): T | undefined {
@@ -92,8 +166,12 @@ export class Series<T extends Count | Histogram> {
   }
 
   #make(values: readonly string[]): T {
-    const made = this.#create();
-    this.all.push({ values, of: made });
+    const of = this.#making.own();
+    this.all.push({ values, of });
+    return of;
+  }
+
+  #put(values: readonly string[], of: T): void {
     let at = this.#tree;
     for (let i = 0; i < values.length - 1; i++) {
       let next = at.get(values[i]!) as Tree<T> | undefined;
@@ -101,8 +179,7 @@ export class Series<T extends Count | Histogram> {
       at = next;
     }
     const last = values.at(-1);
-    if (last !== undefined) at.set(last, made);
-    return made;
+    if (last !== undefined) at.set(last, of);
   }
 }
 
@@ -111,8 +188,20 @@ function same(values: readonly string[], others: readonly string[]): boolean {
   return values.length === others.length;
 }
 
+const COUNT: Making<Count> = {
+  own: () => new Count(),
+  beyond: (into) => new CountBeyond(into),
+};
+
 export const counts = (family: Family, most?: number): Series<Count> =>
-  new Series(family, () => new Count(), most);
+  new Series(family, COUNT, most);
 
 export const histograms = (family: Family, most?: number): Series<Histogram> =>
-  new Series(family, () => new Histogram(family.bounds!), most);
+  new Series(
+    family,
+    {
+      own: () => new Histogram(family.bounds!),
+      beyond: (into) => new HistogramBeyond(into),
+    },
+    most,
+  );

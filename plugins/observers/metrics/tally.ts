@@ -73,21 +73,20 @@ export class Tally {
     const to = this.counted;
     const { ms, ownMs, at, fault, calls } = record;
     const series = this.#series(record);
-    series.requests.value++;
+    series.requests.add();
     const trace = traceOf(record);
     series.requestSeconds.observe(ms / 1_000, trace, at);
     series.gatewaySeconds.observe(ownMs / 1_000, trace, at);
     if (calls.length === 0) {
-      if (fault) to.refusals.of(fault.code ?? fault.kind).value++;
+      if (fault) to.refusals.of(fault.code ?? fault.kind).add();
       return;
     }
     for (let i = 1; i < calls.length; i++) {
       const { provider, fault: why } = calls[i - 1]!;
-      to.fallbacks.of(provider, calls[i]!.provider, why?.kind ?? "none").value++;
+      to.fallbacks.of(provider, calls[i]!.provider, why?.kind ?? "none").add();
     }
     if (record.losses > 0)
-      for (const [code, count] of Object.entries(record.lossCodes))
-        to.losses.of(code).value += count;
+      for (const [code, count] of Object.entries(record.lossCodes)) to.losses.of(code).add(count);
   }
 
   /** Found by what it has alike with the one before, mostly. */
@@ -126,7 +125,7 @@ export class Tally {
 
   #adjusted(nano: bigint): void {
     const up = nano >= 0n;
-    this.counted.adjustments.of(up ? "up" : "down").nano += up ? nano : -nano;
+    this.counted.adjustments.of(up ? "up" : "down").pay(up ? nano : -nano);
   }
 
   #settled(line: LedgerLine): void {
@@ -138,11 +137,11 @@ export class Tally {
     for (const limit of call.limits) this.budgets.saw(limit);
     if (costNano === null) return;
     const { keys, labels } = this.#options;
-    if (keys) this.counted.keySpend.of(this.#keys.of(call.key)).nano += costNano;
+    if (keys) this.counted.keySpend.of(this.#keys.of(call.key)).pay(costNano);
     for (const name of labels) {
       const value = call.labels[name];
       if (value !== undefined)
-        this.counted.labelSpend.of(name, this.#valuesOf(name).of(value)).nano += costNano;
+        this.counted.labelSpend.of(name, this.#valuesOf(name).of(value)).pay(costNano);
     }
   }
 
@@ -174,10 +173,10 @@ export class Tally {
   }
 
   told(notice: Notice): void {
-    if (notice.type === "worker_gone") this.counted.workerExits.of().value++;
+    if (notice.type === "worker_gone") this.counted.workerExits.of().add();
     if (notice.type !== "reloaded") return;
     this.lastReload = notice.ok;
-    this.counted.reloads.of(String(notice.ok)).value++;
+    this.counted.reloads.of(String(notice.ok)).add();
   }
 }
 

@@ -52,10 +52,10 @@ export class TargetSeries {
     const { genAi } = this.#to;
     const fault = outcome === "ok" ? "none" : outcome;
     const credential = call?.target.credential ?? "";
-    this.#call(credential, state, fault).value++;
-    if (costNano === null) this.#unpriced.value++;
-    else this.#spend.nano += costNano;
-    if (state === "estimated") this.#estimated.value++;
+    this.#call(credential, state, fault).add();
+    if (costNano === null) this.#unpriced.add();
+    else this.#spend.pay(costNano);
+    if (state === "estimated") this.#estimated.add();
     // What is void stands in none of the ledger's sums.
     if (state !== "void") {
       this.#used(usage);
@@ -96,8 +96,8 @@ export class TargetSeries {
     for (const unit in usage) {
       const count = usage[unit as Unit];
       if (count === undefined) continue;
-      if (unit === "reasoning") this.#unit("", this.#to.counted.reasoning).value += count;
-      else this.#unit(unit, this.#to.counted.tokens).value += count;
+      if (unit === "reasoning") this.#unit("", this.#to.counted.reasoning).add(count);
+      else this.#unit(unit, this.#to.counted.tokens).add(count);
     }
   }
 
@@ -146,10 +146,10 @@ class TheirTarget {
     const output = outputTokens(usage);
     if (input > 0) (this.#input ??= to.tokens.of(...of, "input")).observe(input);
     if (output > 0) (this.#output ??= to.tokens.of(...of, "output")).observe(output);
-    if (usage.cache_read) to.cacheRead.of(...of).value += usage.cache_read;
+    if (usage.cache_read) to.cacheRead.of(...of).add(usage.cache_read);
     let written = 0;
     for (const unit of WRITES) written += usage[unit] ?? 0;
-    if (written > 0) to.cacheWrite.of(...of).value += written;
-    if (usage.reasoning) to.reasoning.of(...of).value += usage.reasoning;
+    if (written > 0) to.cacheWrite.of(...of).add(written);
+    if (usage.reasoning) to.reasoning.of(...of).add(usage.reasoning);
   }
 }

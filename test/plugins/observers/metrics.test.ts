@@ -148,6 +148,53 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
   expect(value('tollgate_series_folded_total{metric="tollgate_refusals"}')).toBe(98_000);
 });
 
+it("every observation beyond a metric's cap is counted as folded, and no other: 100 models too many, each called thrice", async () => {
+  const names = Array.from({ length: MOST_SERIES + 100 }, (_unused, i) => `known-${i}`);
+  const models = names.map(
+    (name) => ({ id: `p/${name}`, provider: "p", model: name, kind: "chat", policy: {} }) as never,
+  );
+  const { observer, text, test } = await mounted({}, { models });
+  await using _ = test;
+  for (let round = 0; round < 3; round++) {
+    // A name that nobody knows is called so as well, and is no name too many.
+    const all = [...names, "made-up"].map((name) => line(5n, {}, name));
+    if (round === 0) all.unshift(all.pop()!);
+    await observer.billed!(all);
+  }
+  const now = samples(await text());
+  const folded = new Map(
+    now
+      .filter(({ name }) => name === "tollgate_series_folded_total")
+      .map(({ labels, value }) => [/metric="(.*)"/.exec(labels)![1]!, value]),
+  );
+  // The first call of a made-up name took one of the series.
+  const beyond = (names.length + 1 - MOST_SERIES) * 3;
+  for (const metric of [
+    "tollgate_calls",
+    "tollgate_spend_usd",
+    "tollgate_call_duration_seconds",
+    "tollgate_reasoning_tokens",
+    "gen_ai_client_operation_duration_seconds",
+    "gen_ai_client_inference_duration_seconds",
+    "gen_ai_client_inference_usage_reasoning_output_tokens",
+  ])
+    expect([metric, folded.get(metric)]).toEqual([metric, beyond]);
+  expect(folded.get("tollgate_calls_unpriced")).toBe(0);
+  expect(folded.get("tollgate_requests")).toBe(0);
+  // Two units, each a series of its own: half of the models have one.
+  const units = (names.length + 1) * 2 - MOST_SERIES;
+  expect(folded.get("tollgate_tokens")).toBe(units * 3);
+  // Both directions are one instrument, which is written as two metrics.
+  const ways = ["input", "output"].map((way) =>
+    folded.get(`gen_ai_client_inference_usage_${way}_tokens`)!,
+  );
+  expect(ways[0]! + ways[1]!).toBe(units * 3);
+  const sum = (name: string) =>
+    now.filter((one) => one.name === name).reduce((all, { value }) => all + value, 0);
+  expect(sum("tollgate_calls_total")).toBe((names.length + 1) * 3);
+  expect(Math.round(sum("tollgate_spend_usd_total") * 1e9)).toBe((names.length + 1) * 15);
+});
+
 it("fallbacks, losses, refusals and outcomes are counted by what they are", async () => {
   const { observer, text, test } = await mounted();
   await using _ = test;

@@ -1,0 +1,75 @@
+// Series of a metric: at most so many, whoever keeps what was found, and each observation beyond them is counted as one.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { COUNTED } from "../../../plugins/observers/metrics/families.ts";
+import { counts, histograms, OTHER } from "../../../plugins/observers/metrics/series.ts";
+
+const MOST = 4;
+
+/** Two names from outside, and a label of ours, which folds into nothing. */
+const asked = fc.array(
+  fc.record({
+    from: fc.constantFrom("a", "b", "c", OTHER),
+    to: fc.constantFrom("a", "b", OTHER),
+    kind: fc.constantFrom("x", "y"),
+    /** Whether it is found anew, or was kept from the time before. */
+    kept: fc.boolean(),
+    amount: fc.integer({ min: 0, max: 5 }),
+  }),
+  { maxLength: 60 },
+);
+
+it.each(["count", "money", "histogram"] as const)(
+  "%s: the first few are series of their own; what is added to any other is folded, kept or found anew",
+  (type) =>
+    fc.assert(
+      fc.property(asked, (all) => {
+        const labels = ["from", "to", "fault"];
+        const money = counts({ ...COUNTED.fallbacks, labels }, MOST);
+        const times = histograms({ ...COUNTED.requestSeconds, labels }, MOST);
+        const series = type === "histogram" ? times : money;
+        const add = (values: string[], amount: number, before?: unknown) => {
+          if (type === "histogram") {
+            const of = (before as ReturnType<typeof times.of>) ?? times.of(...values);
+            of.observe(amount);
+            return of;
+          }
+          const of = (before as ReturnType<typeof money.of>) ?? money.of(...values);
+          if (type === "count") of.add(amount);
+          else of.pay(BigInt(amount));
+          return of;
+        };
+        const held = new Map<string, unknown>();
+        const own = new Set<string>();
+        let beyond = 0;
+        let total = 0;
+        for (const { from, to, kind, kept, amount } of all) {
+          const values = [from, to, kind];
+          const name = values.join();
+          if (own.size < MOST) own.add(name);
+          if (!own.has(name)) beyond++;
+          held.set(name, add(values, amount, kept ? held.get(name) : undefined));
+          total += amount;
+        }
+        expect(series.folded()).toBe(beyond);
+        expect(series.folded("x") + series.folded("y")).toBe(beyond);
+        // Two kinds, which do not fold, of what is called other.
+        expect(series.all.length).toBeLessThanOrEqual(MOST + 2);
+        const names = series.all.map(({ values }) => values.join());
+        expect(new Set(names).size).toBe(names.length);
+        const sum = series.all.reduce(
+          (before, { of }) => before + ("counts" in of ? of.sum : of.value + Number(of.nano)),
+          0,
+        );
+        expect(sum).toBe(total);
+      }),
+    ),
+);
+
+it("what is found and not added to is not folded", () => {
+  const few = counts(COUNTED.losses, 1);
+  few.of("a").add();
+  few.of("b");
+  few.of("c");
+  expect(few.folded()).toBe(0);
+});
