@@ -36,6 +36,7 @@ const raw = (port: number, bytes: string | Buffer) =>
 describe.each([1, 2])("with %i processes", (workers) => {
   let up: TestUpstream;
   let at: Daemon;
+  let yaml: string;
   let release: () => void;
   const held = new Promise<void>((resolve) => (release = resolve));
   beforeAll(async () => {
@@ -47,17 +48,15 @@ describe.each([1, 2])("with %i processes", (workers) => {
         return hello.to(asked);
       },
     });
-    at = await startGateway({
-      yaml: `workers: ${workers}
+    yaml = `workers: ${workers}
 frontends: [chat-completions]
 middleware: [auth, ./mirror.ts]
 observers: [./gauges.ts]
 providers:
   demo: { use: demo }
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
-`,
-      files: { "gauges.ts": GAUGES, "mirror.ts": MIRROR },
-    });
+`;
+    at = await startGateway({ yaml, files: { "gauges.ts": GAUGES, "mirror.ts": MIRROR } });
   });
   afterAll(async () => {
     await at?.[Symbol.asyncDispose]();
@@ -86,6 +85,10 @@ providers:
     expect(now.processes).toEqual({ there, answered: there });
     expect(now.ledger).toMatchObject({ ok: true });
     expect(now.memory.rss).toBeGreaterThan(there * 20e6);
+    // Those of a generation that ends are under way still.
+    await at.write(`${yaml}log: { level: debug }\n`);
+    await until(async () => (await read()).generation.number === 2);
+    expect((await read()).inFlightOf["chat-completions"]).toBe(8);
     release();
     await Promise.all(asked);
     await until(async () => (await read()).inFlight === 0);
