@@ -1,19 +1,57 @@
 // The access log under load: thousands of requests of clients that forge what they can, two processes, a file that is renamed while
 // it is written, and a second one on a disk that is soon full. Each request is one line, and the lines' sums are the ledger's.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { json, say, speaking, upstream } from "tollgate/testing";
+import { json, say, upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+
+/** What is wrong with the log, and must be found. */
+const MUTANTS = {
+  // Of what is gathered the first line is lost.
+  forgetful: {
+    in: "plugins/observers/access-log/gathered.ts",
+    line: "const [text, lines] = [this.#text, this.#lines];",
+    instead:
+      "const [text, lines] = [this.#text.slice(this.#text.indexOf(String.fromCharCode(10)) + 1), this.#lines];",
+  },
+  // What a client wrote ends the text that it stands in.
+  forging: {
+    in: "plugins/observers/access-log/text.ts",
+    line: 'PLAIN.test(text) ? `"${text}"`',
+    instead: 'true ? `"${text}"`',
+  },
+  // What one request has cost is said of the next ones that are like it.
+  alike: {
+    in: "plugins/observers/access-log/fields.ts",
+    line: '  "cost_usd",\n  "ms",',
+    instead: '  "ms",',
+  },
+  // A file that was put away is written on.
+  stuck: {
+    in: "plugins/observers/access-log/output.ts",
+    line: "await this.#file.close();\n      this.#file = other;",
+    instead: "await other.close();",
+  },
+  // Lines that a full disk has lost are not told.
+  silent: {
+    in: "plugins/observers/access-log/output.ts",
+    line: "this.#lost += lost;",
+    instead: "this.#lost += 0 * lost;",
+  },
+} as const satisfies Record<string, ChangedSource>;
 
 interface AccessLogOptions {
   readonly requests: number;
   /** After so many the file is renamed. */
   readonly every: number;
   readonly seed: number;
+  readonly mutant?: keyof typeof MUTANTS | undefined;
 }
 
 const yaml = (url: string, full: string) => `workers: 2
@@ -32,6 +70,11 @@ providers:
 models:
   fast: [bad/m, up/m]
 `;
+
+/** After so long every process has seen that the file was renamed. */
+const MOVED_MS = 1_200;
+const AFTER = 20;
+const STILL_LOOKS = 30;
 
 type Said = Record<string, unknown> & { readonly id: string };
 
@@ -72,7 +115,7 @@ async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<num
       if (++next % of.every === 0 && existsSync(path)) {
         renameSync(path, `${path}.${++renamed}`);
         if (renamed % 2 === 0) at.kill("SIGHUP");
-        else await sleep(1_200);
+        else await sleep(MOVED_MS);
       }
       await ask(at, chanced);
     }
@@ -83,18 +126,53 @@ async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<num
   return renamed;
 }
 
+/** After it has been renamed the file under its name gets what comes, of every process. How many were asked to see it. */
+async function followed(at: Daemon, path: string, wrong: string[]): Promise<number> {
+  const chanced = chance(1);
+  renameSync(path, `${path}.last`);
+  at.kill("SIGHUP");
+  await sleep(MOVED_MS);
+  for (let i = 0; i < AFTER; i++) await ask(at, chanced);
+  const there = () => (existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0);
+  for (let i = 0; i < 20 && there() < AFTER; i++) await sleep(100);
+  if (there() < AFTER) wrong.push(`the file under its name has ${there()} lines of ${AFTER}`);
+  return AFTER;
+}
+
+/** When all lines are there, or no more come. */
+async function standStill(folder: string, asked: number): Promise<void> {
+  for (let [i, count] = [0, 0]; i < STILL_LOOKS && count < asked; i++) {
+    await sleep(100);
+    const now = linesIn(folder).length;
+    if (now !== count) i = 0;
+    count = now;
+  }
+}
+
 const linesIn = (folder: string): string[] =>
   readdirSync(folder).flatMap((name) =>
     readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1),
   );
 
+function saidIn(folder: string, wrong: string[]): Said[] {
+  return linesIn(folder).flatMap((line) => {
+    try {
+      return [JSON.parse(line) as Said];
+    } catch {
+      wrong.push(`no line of JSON: ${line.slice(0, 200)}`);
+      return [];
+    }
+  });
+}
+
 /** Room for a few hundred lines, where this user may mount; else a disk that was full from the start. */
-function smallDisk(dir: string): { file: string; folder: string | undefined } {
+function smallDisk(): { file: string; folder: string | undefined } {
+  const dir = mkdtempSync(join(tmpdir(), "tollgate-small-"));
   try {
-    mkdirSync(dir);
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=128k", "tmpfs", dir], { stdio: "ignore" });
     return { file: join(dir, "access.log"), folder: dir };
   } catch {
+    rmdirSync(dir);
     return { file: "/dev/full", folder: undefined };
   }
 }
@@ -134,21 +212,29 @@ function judge(lines: readonly Said[], ledger: Ledger, asked: number): string[] 
   return wrong;
 }
 
-async function accessLog(of: AccessLogOptions, tell: (line: string) => void): Promise<Verdict> {
-  const hello = say("Hello there.").usage({ input: 11, output: 7 });
+export async function accessLog(
+  of: AccessLogOptions,
+  tell: (line: string) => void,
+): Promise<Verdict> {
   const up = await upstream({
-    ...speaking(hello),
+    // No two requests need use the same.
+    "POST /v1/chat/completions": (asked) =>
+      say("Hello there.")
+        .usage({ input: 11 + (asked.n % 13), output: 1 + (asked.n % 7) })
+        .to(asked),
     "POST /bad/chat/completions": json({ error: { message: "Busy." } }, 503),
   });
-  const dir = join(process.env["TMPDIR"] ?? "/tmp", `tollgate-small-${process.pid}`);
-  const disk = smallDisk(dir);
-  const at = await startGateway({ yaml: yaml(up.url, disk.file) });
+  const disk = smallDisk();
+  const env = of.mutant && preloaded(MUTANTS[of.mutant]);
+  const at = await startGateway({ yaml: yaml(up.url, disk.file), ...(env && { env }) });
   try {
     const folder = join(at.stateDir, "observers.access-log");
-    const renamed = await load(at, join(folder, "access.log"), of);
+    const path = join(folder, "access.log");
+    const renamed = await load(at, path, of);
     tell(`${of.requests} asked, the file was renamed ${renamed} times`);
-    const asked = of.requests + 1;
-    for (let i = 0; i < 100 && linesIn(folder).length < asked; i++) await sleep(100);
+    const wrong: string[] = [];
+    const asked = of.requests + 1 + (await followed(at, path, wrong));
+    await standStill(folder, asked);
     const { total } = (await at.ask("ledger.totals", { by: ["model"] })) as unknown as {
       total: Ledger;
     };
@@ -156,17 +242,13 @@ async function accessLog(of: AccessLogOptions, tell: (line: string) => void): Pr
       written: number;
       lost: number;
     };
-    const wrong = judge(
-      linesIn(folder).map((line) => JSON.parse(line) as Said),
-      total,
-      asked,
-    );
+    wrong.push(...judge(saidIn(folder, wrong), total, asked));
     if (lost === 0 || written + lost !== asked)
       wrong.push(`on the full disk ${written} written and ${lost} lost are not ${asked}`);
     if (disk.folder !== undefined) {
       const there = linesIn(disk.folder);
       if (there.length !== written) wrong.push(`${there.length} lines there, ${written} written`);
-      for (const line of there) JSON.parse(line);
+      saidIn(disk.folder, wrong);
     }
     return { wrong, counts: { requests: asked, renamed, lost }, seed: of.seed };
   } finally {
@@ -177,7 +259,15 @@ async function accessLog(of: AccessLogOptions, tell: (line: string) => void): Pr
 }
 
 export const rig: Rig = {
-  options: { requests: 10_000, every: 900, seed: 1 },
-  run: ({ requests, every, seed }, tell) =>
-    accessLog({ requests: Number(requests), every: Number(every), seed: Number(seed) }, tell),
+  options: { requests: 10_000, every: 900, seed: 1, mutant: "" },
+  run: ({ requests, every, seed, mutant }, tell) =>
+    accessLog(
+      {
+        requests: Number(requests),
+        every: Number(every),
+        seed: Number(seed),
+        mutant: mutantOf(MUTANTS, mutant),
+      },
+      tell,
+    ),
 };

@@ -9,7 +9,54 @@ import { json, say, upstream, type TestUpstream, type UpstreamRequest } from "to
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
 import { startGateway } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+
+/** What is wrong with what is sent, and must be found. */
+const MUTANTS = {
+  // Attempts stand beside their request, not below it.
+  orphan: {
+    in: "plugins/observers/otlp/spans.ts",
+    line: 'to.id("parentSpanId", trace.spanId);',
+    instead: 'to.id("parentSpanId", trace.parentId);',
+  },
+  // Of two spellings there is one.
+  monoglot: {
+    in: "plugins/observers/otlp/spans.ts",
+    line: ".each(names.cacheWrite, cacheWrites(usage))",
+    instead: ".each(names.cacheWrite.slice(0, 1), cacheWrites(usage))",
+  },
+  // A batch that has gone goes again with the next one.
+  repeating: {
+    in: "plugins/observers/otlp/batches.ts",
+    line: "items.clear();",
+    instead: "",
+  },
+  // What one request was told is told of the next one.
+  mistaken: {
+    in: "plugins/observers/otlp/logs.ts",
+    line: "ofItsOwn(to, record, of);",
+    instead: "",
+  },
+  // Every other attempt is a retry.
+  same: {
+    in: "plugins/observers/otlp/spans.ts",
+    line: 'from === target ? "tollgate.retry"',
+    instead: 'from !== "" ? "tollgate.retry"',
+  },
+  // Of each batch of bills the first is not counted.
+  uncounted: {
+    in: "plugins/observers/otlp/push.ts",
+    line: "billed: (lines) => mine().billed(lines)",
+    instead: "billed: (lines) => mine().billed(lines.slice(1))",
+  },
+  // Providers go on below the request.
+  forwarding: {
+    in: "walk/trace.ts",
+    line: 'const parent = x.op === "generate" ? spanOfCall(x.trace, n) : spanId;',
+    instead: "const parent = spanId;",
+  },
+} as const satisfies Record<string, ChangedSource>;
 
 const AT_ONCE = 32;
 
@@ -20,6 +67,7 @@ export interface TracesOptions {
   /** Path of a collector; "": what is sent arrives as it was sent. */
   readonly collector: string;
   readonly workers: number;
+  readonly mutant?: keyof typeof MUTANTS | undefined;
 }
 
 /** What a client knows of one of its requests. */
@@ -70,7 +118,11 @@ export async function traces(
   await using sink = await upstream({ "POST /*": json({}) });
   const between = of.collector === "" ? undefined : await collecting(of.collector, sink.url);
   try {
-    const gateway = await startGateway({ yaml: yaml(up.url, between?.url ?? sink.url, of) });
+    const env = of.mutant && preloaded(MUTANTS[of.mutant]);
+    const gateway = await startGateway({
+      yaml: yaml(up.url, between?.url ?? sink.url, of),
+      ...(env && { env }),
+    });
     await using _ = gateway;
     const asked = await all(gateway.url, gateway.key, of);
     of.say(`${asked.length} requests, ${callsAt(up).length} calls`);
@@ -307,14 +359,16 @@ export const rig: Rig = {
     protocol: "http/protobuf",
     collector: "",
     workers: 2,
+    mutant: "",
   },
-  run: ({ seed, requests, protocol = "", collector = "", workers }, say) =>
+  run: ({ seed, requests, protocol = "", collector = "", workers, mutant }, say) =>
     traces({
       seed: Number(seed),
       requests: Number(requests),
       protocol,
       collector,
       workers: Number(workers),
+      mutant: mutantOf(MUTANTS, mutant),
       say,
     }),
 };
