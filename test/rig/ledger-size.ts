@@ -1,5 +1,6 @@
 // A large ledger: a month of calls in real commits, then reports while commits go on. What they say is what was written, to the last
 // nano-dollar, in the time that a person waits for; and no commit waits for them.
+import { spawn } from "node:child_process";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,9 +11,11 @@ import {
   type Sums,
 } from "../../src/gateway/control/ledger-commands.ts";
 import { onFile } from "../plugins/stores/made.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
 import { type Chance, chance, type Rig, type Verdict, waitsMore } from "./rig.ts";
 
 const DAY = 86_400_000;
+const HOUR = DAY / 24;
 const MONTH = 30 * DAY;
 /** The longest that a report of the month may take, in milliseconds. */
 const ALLOWED_MS = 200;
@@ -21,9 +24,46 @@ const MODELS = 12;
 const TEAMS = ["core", "web", "data", "sales"] as const;
 /** Commits that are under way while a ledger is filled. */
 const AHEAD = 16;
-/** Commits of the part that is timed, and how far they are apart, in milliseconds. */
-const TIMED = 600;
+/** How far commits are apart that are timed, in milliseconds. */
 const APART_MS = 5;
+
+/** What is wrong with the ledger, and must be found. */
+const MUTANTS = {
+  // Of what is added up some is left out.
+  forgetful: {
+    in: "plugins/stores/sqlite/summing.ts",
+    line: "for (const one of page) pending.add(one);",
+    instead: "for (const one of page.slice(1)) pending.add(one);",
+  },
+  // What is in the sums is read once more.
+  twice: {
+    in: "plugins/stores/sqlite/summed.ts",
+    line: "return { after, quarters,",
+    instead: "return { after: after - 500, quarters,",
+  },
+  // A day is that of Greenwich, whatever zone is asked for.
+  zoneless: {
+    in: "plugins/stores/sqlite/summed.ts",
+    line: "(unit === undefined || clock.within(unit, start, start + span))",
+    instead: "true",
+  },
+  // Every report reads every row.
+  unsummed: {
+    in: "plugins/stores/sqlite/sums.ts",
+    line: "if (!tellsSums(asked)) return undefined;",
+    instead: "return undefined;",
+  },
+  // Who commits waits for who reads.
+  holding: {
+    in: "gateway/control/ledger-commands.ts",
+    line: "const all = await store.totals(query);",
+    instead:
+      "for (const from = Date.now(); Date.now() - from < 150;); const all = await store.totals(query);",
+  },
+} as const satisfies Record<string, ChangedSource>;
+type Mutant = keyof typeof MUTANTS;
+
+const ZONE = "Europe/Berlin";
 
 interface Of {
   readonly rows: number;
@@ -37,6 +77,8 @@ export class Traffic {
   readonly #open: string[] = [];
   readonly #prefix: string;
   readonly spent = new Map<string, bigint>();
+  readonly spentIn = new Map<string, bigint>();
+  readonly #days = new Map<number, string>();
   all = 0n;
   calls = 0;
   /** When the first of them is. */
@@ -91,6 +133,14 @@ export class Traffic {
     };
   }
 
+  /** Where it is another one than in Greenwich for some hours. An hour lies in one day. */
+  #dayOf(at: number): string {
+    const hour = Math.floor(at / HOUR);
+    let day = this.#days.get(hour);
+    if (day === undefined) this.#days.set(hour, (day = berlin.format(at)));
+    return day;
+  }
+
   #settle(at: number): StoreCommand {
     const [attempt, model] = this.#open
       .splice(this.#chance.below(this.#open.length), 1)[0]!
@@ -99,6 +149,8 @@ export class Traffic {
     const costNano = BigInt(input * 1_500 + output * 7_500);
     const name = `${new Date(at).toISOString().slice(0, 10)} model-${model}`;
     this.spent.set(name, (this.spent.get(name) ?? 0n) + costNano);
+    const day = this.#dayOf(at);
+    this.spentIn.set(day, (this.spentIn.get(day) ?? 0n) + costNano);
     this.all += costNano;
     this.calls++;
     return {
@@ -115,6 +167,8 @@ export class Traffic {
     };
   }
 }
+
+const berlin = new Intl.DateTimeFormat("sv", { timeZone: ZONE });
 
 export async function fill(
   store: Store,
@@ -149,13 +203,18 @@ interface Latency {
   readonly p99: number;
 }
 
-/** Commits at a steady pace, and how long each one took. */
-async function commits(store: Store, traffic: Traffic, until: () => boolean): Promise<Latency> {
+/** Commits at a steady pace, and how long each one took from when it was due: one that could not even begin has waited too. */
+async function commits(
+  store: Store,
+  traffic: Traffic,
+  timed: number,
+  until: () => boolean,
+): Promise<Latency> {
   const took: number[] = [];
-  for (let i = 0; i < TIMED || !until(); i++) {
-    const began = performance.now();
+  for (let [i, due] = [0, performance.now()]; i < timed || !until(); i++) {
     await store.apply(traffic.batch(2, Date.now()));
-    took.push(performance.now() - began);
+    took.push(performance.now() - due);
+    due = performance.now() + APART_MS;
     // By the clock: it is a pace.
     await new Promise((resolve) => setTimeout(resolve, APART_MS));
   }
@@ -166,7 +225,7 @@ async function commits(store: Store, traffic: Traffic, until: () => boolean): Pr
 
 const REPORTS: readonly { readonly by: readonly Dimension[]; readonly more?: object }[] = [
   { by: ["day", "model"] },
-  { by: ["day"], more: { tz: "Europe/Berlin" } },
+  { by: ["day"], more: { tz: ZONE } },
   { by: ["key"] },
   { by: ["label", "outcome"] },
   { by: ["hour"], more: { model: "model-3" } },
@@ -199,6 +258,12 @@ async function judge(ask: Ask, traffic: Traffic, wrong: string[]): Promise<void>
   );
   for (const [name, cost] of traffic.spent)
     if (said.get(name) !== cost) wrong.push(`${name}: said ${said.get(name)}, written ${cost}`);
+  const days = (await ask(["day"], { ...since, tz: ZONE })).sums.rows;
+  for (const { by, costNano } of days)
+    if (traffic.spentIn.get(by["day"]!) !== costNano)
+      wrong.push(
+        `${by["day"]} there: said ${costNano}, written ${traffic.spentIn.get(by["day"]!)}`,
+      );
   if (said.size !== traffic.spent.size) wrong.push(`${said.size} rows, not ${traffic.spent.size}`);
   for (const { by, more } of REPORTS) {
     if (by.includes("account")) continue;
@@ -209,7 +274,7 @@ async function judge(ask: Ask, traffic: Traffic, wrong: string[]): Promise<void>
 }
 
 export async function largeLedger(
-  of: Of & { readonly patience: number; readonly say: Say },
+  of: Of & { readonly timed: number; readonly patience: number; readonly say: Say },
 ): Promise<Verdict> {
   const { say } = of;
   const chanced = chance(of.seed);
@@ -228,7 +293,7 @@ export async function largeLedger(
     const { store } = made;
     const ask = asking(store);
     say(`first report in ${Math.round((await ask(["day", "model"])).ms)} ms`);
-    const alone = await commits(store, traffic, () => true);
+    const alone = await commits(store, traffic, of.timed, () => true);
     say(`commits alone: p50 ${alone.p50} ms, p99 ${alone.p99} ms`);
     const times = new Map<string, number[]>();
     let over = false;
@@ -240,7 +305,7 @@ export async function largeLedger(
         }
       over = true;
     })();
-    const beside = await commits(store, traffic, () => over);
+    const beside = await commits(store, traffic, of.timed, () => over);
     await asked;
     say(`commits beside reports: p50 ${beside.p50} ms, p99 ${beside.p99} ms`);
     for (const [name, took] of times)
@@ -271,8 +336,29 @@ export async function largeLedger(
   }
 }
 
+/** In a process of its own, whose threads have the planted line too: what it found. */
+export async function found(
+  mutant: Mutant,
+  { rows, timed, seed }: Of & { readonly timed: number },
+): Promise<readonly string[]> {
+  const main = join(import.meta.dirname, "main.ts");
+  const options = ["--rows", `${rows}`, "--timed", `${timed}`, "--seed", `${seed}`];
+  const args = ["--conditions=tollgate-source", main, "ledger-size", ...options];
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, ...preloaded(MUTANTS[mutant]) },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let said = "";
+  for await (const piece of child.stdout.setEncoding("utf8")) said += String(piece);
+  return said.split("\n").filter((line) => line.startsWith("  wrong: "));
+}
+
 export const rig: Rig = {
-  options: { rows: 200_000, patience: 1, seed: Date.now() % 1e6 },
-  run: ({ rows, seed, patience }, say) =>
-    largeLedger({ rows: Number(rows), seed: Number(seed), patience: Number(patience), say }),
+  options: { rows: 200_000, timed: 600, patience: 1, seed: Date.now() % 1e6, mutant: "" },
+  run: async ({ rows, timed, seed, patience, mutant }, say) => {
+    const of = { rows: Number(rows), timed: Number(timed), seed: Number(seed) };
+    const planted = mutantOf(MUTANTS, mutant);
+    if (planted === undefined) return largeLedger({ ...of, patience: Number(patience), say });
+    return { wrong: await found(planted, of), counts: { rows: of.rows }, seed: of.seed };
+  },
 };
