@@ -16,7 +16,7 @@ providers:
   up:
     use: openai-compatible
     with: { base_url: "${url}/v1", api_key: k, models: false }
-    models: { m: { price: { input: 3.000001, output: 15 } } }
+    models: { m: { price: { input: 3.001, output: 15.007 } } }
 ${more}`;
 
 let up: TestUpstream;

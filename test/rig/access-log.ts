@@ -65,7 +65,7 @@ providers:
   up:
     use: openai-compatible
     with: { base_url: "${url}/v1", api_key: k, models: false }
-    models: { m: { price: { input: 3.000001, output: 15.00007 } } }
+    models: { m: { price: { input: 3.001, output: 15.007 } } }
   bad: { use: openai-compatible, with: { base_url: "${url}/bad", api_key: k, models: false } }
 models:
   fast: [bad/m, up/m]

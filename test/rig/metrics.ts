@@ -8,6 +8,7 @@ import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testi
 import { DASHBOARDS, jsonOf } from "../../.build/dashboards.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { samples } from "../kit/exposition.ts";
+import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import * as tools from "./prometheus-tools.ts";
 
@@ -15,6 +16,56 @@ const TOKEN = "scraper-".padEnd(32, "0123456789");
 const DEPLOY = join(import.meta.dirname, "../../deploy/prometheus");
 /** As the observer says it, and the one that the rest folds into. */
 const MOST_SERIES = 2_001;
+
+/** Values of a label, and what the rest is called. */
+const MOST_VALUES = 51;
+
+/** What is wrong with the observer, and must be found. */
+const MUTANTS = {
+  // Whatever a client calls a model is a label.
+  open: {
+    in: "plugins/observers/metrics/names.ts",
+    line: '{ model: OTHER, kind: "chat" }',
+    instead: '{ model, kind: "chat" }',
+  },
+  // And so is whatever it writes into one.
+  wide: {
+    in: "plugins/observers/metrics/names.ts",
+    line: "if (this.#seen.size >= this.#most) return OTHER;",
+    instead: "",
+  },
+  // Of each batch one request is not counted.
+  forgetful: {
+    in: "plugins/observers/metrics/tally.ts",
+    line: "for (const record of batch)",
+    instead: "for (const record of batch.slice(1))",
+  },
+  // Money is told to a millionth.
+  rounding: {
+    in: "plugins/observers/metrics/text.ts",
+    line: "digits.slice(-9).replace",
+    instead: "digits.slice(-9, -3).replace",
+  },
+  // What is asked again is told only from the third provider on.
+  patient: {
+    in: "plugins/observers/metrics/tally.ts",
+    line: "for (let i = 1; i < calls.length; i++) {",
+    instead: "for (let i = 2; i < calls.length; i++) {",
+  },
+  // OpenMetrics without its end.
+  endless: {
+    in: "plugins/observers/metrics/text.ts",
+    line: 'if (this.#openMetrics) this.#lines.push("# EOF");',
+    instead: "",
+  },
+} as const satisfies Record<string, ChangedSource>;
+
+interface MetricsOptions {
+  readonly requests: number;
+  readonly names: number;
+  readonly seed: number;
+  readonly mutant?: keyof typeof MUTANTS | undefined;
+}
 
 const yaml = (url: string) => `workers: 2
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "\${env:T}" } } }
@@ -25,7 +76,7 @@ providers:
   up:
     use: openai-compatible
     with: { base_url: "${url}/v1", api_key: k, models: false }
-    models: { m: { price: { input: 3.000001, output: 15.00007 } } }
+    models: { m: { price: { input: 3.001, output: 15.007 } } }
   bad:
     use: openai-compatible
     with: { base_url: "${url}/bad", api_key: k, models: false }
@@ -48,7 +99,12 @@ async function load(
   let next = 0;
   const ask = async (i: number) => {
     const made = i < of.names;
-    const model = made ? `up/made-up-${i}` : chanced.one(["up/m", "fast", "fast", "nowhere/m"]);
+    // What has no price adds to no label: of those with a label of their own each other one asks for what has one.
+    const model = made
+      ? i % 2 === 0
+        ? `up/made-up-${i}`
+        : "up/m"
+      : chanced.one(["up/m", "fast", "fast", "nowhere/m"]);
     const answer = await fetch(`${at.url}/v1/chat/completions`, {
       method: "POST",
       headers: {
@@ -112,10 +168,7 @@ async function formats(admin: string): Promise<{ wrong: string[]; series: number
   return { wrong: found.filter((one) => one !== undefined), series: samples(text).length };
 }
 
-async function metrics(
-  of: { requests: number; names: number; seed: number },
-  say: (line: string) => void,
-): Promise<Verdict> {
+export async function metrics(of: MetricsOptions, say: (line: string) => void): Promise<Verdict> {
   await tools.install();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-prometheus-"));
   const wrong = await written(dir);
@@ -123,7 +176,8 @@ async function metrics(
     if (ours !== theirs) wrong.push(`${what}: ${theirs} in Prometheus, and it is ${ours}`);
   };
   await using up = await provider();
-  await using at = await startGateway({ yaml: yaml(up.url), env: { T: TOKEN } });
+  const env = { T: TOKEN, ...(of.mutant && preloaded(MUTANTS[of.mutant])) };
+  await using at = await startGateway({ yaml: yaml(up.url), env });
   const { admin } = (await at.ask("status")) as { admin: string };
   const counts: Record<string, number> = {};
   try {
@@ -133,12 +187,7 @@ async function metrics(
     const began = performance.now();
     const tally = await load(at, of);
     say(`${of.requests + of.names} requests in ${Math.round(performance.now() - began)} ms`);
-    for (
-      let i = 0;
-      i < 60 && (await value("tollgate_requests_total")) < of.requests + of.names;
-      i++
-    )
-      await sleep(500);
+    await standStill(() => value("tollgate_requests_total"), of.requests + of.names);
     // One more, so that what belongs together is of one time.
     await sleep(2_500);
     const { total } = (await at.ask("ledger.totals", { by: ["model"] })) as unknown as {
@@ -162,6 +211,10 @@ async function metrics(
       'count by (__name__) ({job="tollgate", __name__!~".+_bucket"})',
     ))
       if (Number(many[1]) > MOST_SERIES) wrong.push(`${metric["__name__"]} has ${many[1]} series`);
+    const madeUp = await value('count(tollgate_calls_total{model=~"made-up.*"})');
+    if (madeUp > 0) wrong.push(`${madeUp} series are of models that are made up`);
+    const values = await value("count(tollgate_label_spend_usd_total)");
+    if (values > MOST_VALUES) wrong.push(`a label has ${values} values`);
     let empty = 0;
     for (const expr of expressions())
       await prom.query(expr).then(
@@ -186,6 +239,16 @@ async function metrics(
 const alerts = async (): Promise<number> =>
   (await readFile(join(DEPLOY, "rules.yaml"), "utf8")).match(/- alert:/g)!.length;
 
+/** When so many are told, or no more are. */
+async function standStill(told: () => Promise<number>, all: number): Promise<void> {
+  for (let [i, count] = [0, 0]; i < 12 && count < all; i++) {
+    await sleep(500);
+    const now = await told();
+    if (now !== count) i = 0;
+    count = now;
+  }
+}
+
 /** One half of it answers, the other never does. */
 async function provider(): Promise<TestUpstream> {
   return upstream({
@@ -195,10 +258,15 @@ async function provider(): Promise<TestUpstream> {
 }
 
 export const rig: Rig = {
-  options: { requests: 3_000, names: 2_500, seed: 1 },
-  run: (of, say) =>
+  options: { requests: 3_000, names: 2_500, seed: 1, mutant: "" },
+  run: ({ requests, names, seed, mutant }, say) =>
     metrics(
-      { requests: Number(of["requests"]), names: Number(of["names"]), seed: Number(of["seed"]) },
+      {
+        requests: Number(requests),
+        names: Number(names),
+        seed: Number(seed),
+        mutant: mutantOf(MUTANTS, mutant),
+      },
       say,
     ),
 };
