@@ -59,15 +59,17 @@ export default defineObserver({
   },
   async setup({ file, format, fields, sample, client }, ctx) {
     const path = file === undefined || isAbsolute(file) ? file : join(ctx.stateDir(), file);
+    // What is shared outlives this generation: of it the log alone is handed over.
+    const { log } = ctx;
     const output = ctx.shared(
       `to ${path ?? "standard output"}`,
-      () => new Output(path, news(ctx, path)),
+      () => new Output(path, news(log, path)),
       (one) => one.close(),
     );
     await output.check();
     if (path !== undefined) ctx.every(LOOK_MS, () => output.follow());
     const journal = path === undefined && isJournal(ctx.env("JOURNAL_STREAM"));
-    const haste = journal ? ctx.shared("haste", () => new Haste(hurried(ctx))) : undefined;
+    const haste = journal ? ctx.shared("haste", () => new Haste(hurried(log))) : undefined;
     const names = (fields as readonly (typeof NAMES)[number][] | undefined) ?? NAMES;
     const [line, doorLine] = [lines(format, names), doorLines(format, names)];
     const rate = sample.ok ?? 1;
@@ -116,15 +118,15 @@ export default defineObserver({
   },
 });
 
-const news = (ctx: Context, path: string | undefined) => ({
+const news = (log: Context["log"], path: string | undefined) => ({
   lost: (err: unknown) =>
-    ctx.log.error({ file: path, err }, "the access log cannot be written; requests go on"),
+    log.error({ file: path, err }, "the access log cannot be written; requests go on"),
   back: (lost: number) =>
-    ctx.log.warn({ file: path, lost }, "the access log is written again; lines are missing"),
+    log.warn({ file: path, lost }, "the access log is written again; lines are missing"),
 });
 
-const hurried = (ctx: Context) => (rate: number) =>
-  ctx.log.warn(
+const hurried = (log: Context["log"]) => (rate: number) =>
+  log.warn(
     { rate, most: Math.floor(JOURNAL_RATE) },
     "the access log is faster than the journal usually takes lines; what is too much is missing there",
   );

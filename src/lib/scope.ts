@@ -72,12 +72,12 @@ export class Scope implements AsyncDisposable {
   }
 }
 
-/** What outlives a generation: made once, ended when no generation holds it any more. */
+/**
+ * What outlives a generation: made once, ended by the last one that holds it. Nothing else of any of them is kept: a function that a
+ * generation hands over names all that its plugin had there.
+ */
 export class Shared {
-  readonly #held = new Map<
-    string,
-    { thing: object; holders: number; end: (() => unknown) | undefined }
-  >();
+  readonly #held = new Map<string, { readonly thing: object; holders: number }>();
 
   take<T extends object>(
     scope: Scope,
@@ -87,17 +87,17 @@ export class Shared {
   ): T {
     let held = this.#held.get(key);
     if (!held) {
-      const thing = create();
-      held = { thing, holders: 0, end: end && (() => end(thing)) };
+      held = { thing: create(), holders: 0 };
       this.#held.set(key, held);
     }
     held.holders++;
     const mine = held;
+    const thing = mine.thing as T;
     scope.defer(() => {
       if (--mine.holders > 0) return undefined;
       this.#held.delete(key);
-      return mine.end?.();
+      return end?.(thing);
     });
-    return held.thing as T;
+    return thing;
   }
 }

@@ -53,7 +53,7 @@ const MUTANTS = {
     line: "if (!tellsSums(asked)) return undefined;",
     instead: "return undefined;",
   },
-  // Who commits waits for who reads.
+  // A report holds the process, and commits wait for it.
   holding: {
     in: "gateway/control/ledger-commands.ts",
     line: "const all = await store.totals(query);",

@@ -1,4 +1,4 @@
-// Series of a metric: at most so many, whoever keeps what was found, and each observation beyond them is counted as one.
+// Series of a metric: at most so many, however long what was found is kept, and each observation beyond them is counted as one.
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { COUNTED } from "../../../plugins/observers/metrics/families.ts";
