@@ -346,6 +346,54 @@ providers:
   });
 });
 
+describe("Service-ZDR", () => {
+  const open = (url: string) =>
+    gateway({
+      plugins: { aws },
+      yaml: `
+frontends: [chat-completions, messages]
+middleware: [door, zdr]
+providers:
+  bedrock:
+    use: aws
+    with: { region: ${REGION}, runtime_url: "${url}" }
+    credentials: [{ name: main, with: { access_key_id: ${KEYS.id}, secret_access_key: ${KEYS.secret} }, zdr: { declared: true } }]
+`,
+    });
+  const asks = (own: TestGateway, path: string, body: object) =>
+    fetch(`${own.url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "service-zdr": "required" },
+      body: JSON.stringify(body),
+    });
+  const schema = { type: "object", properties: { model: { type: "string" } }, tools: [{}] };
+  const of = { messages: [{ role: "user", content: "Hello" }], max_tokens: 100 };
+  const own = {
+    "/v1/chat/completions": { type: "function", function: { name: "go", parameters: schema } },
+    "/v1/messages": { name: "go", input_schema: schema },
+  };
+
+  it.each(
+    Object.entries(own).flatMap(([path, tool]) =>
+      [MODEL, CLAUDE].flatMap((model) =>
+        [false, true].map((stream) => ({ path, model, stream, tool })),
+      ),
+    ),
+  )("lets a client's own tools pass at $path to $model, stream: $stream", async (one) => {
+    await using at = await open(fake.url);
+    const { path, tool, stream } = one;
+    const answer = await asks(at, path, {
+      ...of,
+      model: `bedrock/${one.model}`,
+      stream,
+      tools: [tool],
+    });
+    const said = await answer.text();
+    expect([answer.status, said]).toEqual([200, expect.stringContaining('"go"')]);
+    expect(fake.up.requests).toHaveLength(1);
+  });
+});
+
 describe("vectors and rankings", () => {
   it("Titan's come in order, one call for each text", async () => {
     const input = Array.from({ length: 20 }, (_, i) => "word ".repeat(i + 1).trim());

@@ -2,15 +2,28 @@
 // themselves are no words of the tables, and it takes as long as the body is large.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Body, Finding, Json } from "tollgate/plugin";
+import type {
+  Body,
+  ChatRequest,
+  ClientHalf,
+  Finding,
+  Json,
+  JsonObject,
+  Kind,
+} from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { all, allowing, look, stranger } from "tollgate/protocols/look";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
+import { asking, sending } from "tollgate/testing";
+import { invokedClaude } from "../../plugins/providers/aws/claude.ts";
+import { converse } from "../../plugins/providers/aws/converse/index.ts";
 import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
 import { FOREIGN } from "../walk/foreign.ts";
+import { toolName } from "./arbitrary.ts";
+import { chats } from "./codecs.ts";
 
 const KEYS = [
   ...new Set(FOREIGN.flatMap(({ fields }) => keysIn(fields))),
@@ -98,6 +111,70 @@ describe("what is found", () => {
     ];
     for (const one of own) expect(look(one)).toEqual([]);
   });
+});
+
+describe.each(
+  Object.entries({ ...chats, converse: converse(), "claude by InvokeModel": invokedClaude([]) }),
+)("a client's own function tool, in the words of %s", (_id, { client }) => {
+  const schema = fc
+    .dictionary(field, value, { maxKeys: 4 })
+    .map((more): JsonObject => ({ ...more, type: "object" }));
+  const tool = fc.record({
+    type: fc.constant("function" as const),
+    name: toolName,
+    description: fc.constantFrom(undefined, "web_search"),
+    schema,
+    strict: fc.constantFrom(undefined, false),
+  });
+  /** What is named in the request that leaves. */
+  const named = (tools: ChatRequest["tools"]): string[] => {
+    const request: ChatRequest = {
+      kind: "chat",
+      model: "m",
+      stream: false,
+      instructions: [],
+      turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+      tools,
+      output: { maxTokens: 10 },
+      sampling: {},
+      reasoning: { mode: "auto" },
+      state: {},
+      rest: {},
+      ext: {},
+    };
+    const { body } = sending(client as ClientHalf<Kind>, request, asking());
+    return said(look(JSON.parse(JSON.stringify(body)) as Body));
+  };
+
+  it("is never named as one that runs elsewhere, whatever its schema holds", () => {
+    fc.assert(
+      fc.property(fc.array(tool, { minLength: 1, maxLength: 3 }), (tools) => {
+        expect(named(tools)).toEqual([]);
+      }),
+    );
+  });
+
+  it("with a mark of a cache is named as that alone", () => {
+    fc.assert(
+      fc.property(tool, (one) => {
+        for (const found of named([{ ...one, cache: { type: "ephemeral", ttl: "1h" } }]))
+          expect(found).toMatch(/ cache cache\.1h$/);
+      }),
+    );
+  });
+});
+
+it("what Bedrock runs itself is hosted there, beside tools of the client's too", () => {
+  const own = { toolSpec: { name: "f", inputSchema: { json: {} } } };
+  const tools = [
+    own,
+    { systemTool: { name: "nova_grounding" } },
+    { cachePoint: { type: "default" } },
+  ];
+  expect(said(look({ toolConfig: { tools } }))).toEqual([
+    "toolConfig cache cache.5m",
+    "toolConfig hosted hosted.system_tool",
+  ]);
 });
 
 describe("the time that it takes grows with the body and not faster", () => {

@@ -15,10 +15,14 @@ const TYPED = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_too
 /** Members by which a tool without a type says that it is the client's. */
 const DECLARED = ["function", "name", "input_schema"];
 
-/** The same where each kind of tool is a member of its own: others may stand beside it. */
+/** The same where each kind of tool is a member of its own: others may stand beside it. A mark of a cache is no tool at all. */
 const DECLARATIONS: ReadonlySet<string> = new Set([
   "functionDeclarations",
   "function_declarations",
+  "toolSpec",
+  "tool_spec",
+  "cachePoint",
+  "cache_point",
 ]);
 
 /** Since 2026 what was found on the web is filtered by running code, and that keeps things. */

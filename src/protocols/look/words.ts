@@ -218,6 +218,7 @@ export const FREE: ReadonlySet<string> = new Set([
   "client_metadata",
   "env",
   "headers",
+  "inputSchema",
   "input_examples",
   "input_schema",
   "labels",
