@@ -50,7 +50,7 @@ export async function table(commands: Commands): Promise<readonly CompletedComma
         options: { ...of.options, ...COMMON },
         parts: [],
       }));
-      const own = parts.length > 0 ? {} : command.options;
+      const own = command.parts ? command.parts[command.usual ?? ""]?.options : command.options;
       return { name, summary, options: { ...own, ...COMMON }, parts };
     }),
   );

@@ -1,67 +1,114 @@
-// What shells are told is what the table of commands says: bash is asked for every command, zsh and fish read their scripts.
-import { spawnSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+// What shells are told is what the table of commands says: each real shell is asked at every command.
 import { beforeAll, describe, expect, it } from "vitest";
 import { table } from "../../src/cli/completion.ts";
 import { COMMANDS } from "../../src/cli/main.ts";
-import { flat, flags, last, type CompletedCommand } from "../../src/cli/completion/words.ts";
-import { folder, said } from "../kit/command-line.ts";
-import { root } from "../kit/program.ts";
+import {
+  flat,
+  flags,
+  isPath,
+  last,
+  unnamed,
+  type CompletedCommand,
+} from "../../src/cli/completion/words.ts";
+import type { Options } from "../../src/cli/command.ts";
+import { said } from "../kit/command-line.ts";
+import { has, offered, type Shell, SHELLS } from "./shells.ts";
 
 let commands: readonly CompletedCommand[];
 beforeAll(async () => void (commands = await table(COMMANDS)));
 
-const has = (shell: string) => spawnSync(shell, ["--version"]).status === 0;
+const options = (of: Options) => flags(of).toSorted();
+const FILES = ["ask", "lines", "out", "script"];
+/** Words that stand for nothing: what else than options may follow a command is not told everywhere. */
+const noFiles = (words: readonly string[]) => words.filter((word) => !FILES.includes(word));
 
-/** What bash offers at the end of each line. */
-async function offered(lines: readonly string[]): Promise<readonly (readonly string[])[]> {
-  await using here = await folder();
-  const { out } = await said(["completion", "bash"]);
-  const script = join(here.path, "script");
-  const asks = lines.map(
-    (line) =>
-      `COMP_WORDS=(${line} ''); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _tollgate; echo "\${COMPREPLY[*]}"`,
-  );
-  await writeFile(script, `${out}\n${asks.join("\n")}\n`);
-  const { stdout, stderr } = spawnSync("bash", ["--norc", script], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  expect(stderr).toBe("");
-  return stdout.split("\n").map((line) => line.split(" ").filter(Boolean));
-}
-
-describe("bash", () => {
-  it("offers every command, the parts of each, and their options, and nothing else", async () => {
+describe.each(SHELLS)("%s", (shell: Shell) => {
+  it.skipIf(!has(shell))("offers every command, the parts of each, and their options", async () => {
     const all = flat(commands);
-    const [none, ...each] = await offered([
-      "tollgate",
-      ...all.map(({ name }) => `tollgate ${name}`),
+    const lines = [
+      "tollgate ",
+      "tollgate -",
+      ...all.flatMap(({ name }) => [`tollgate ${name} `, `tollgate ${name} -`]),
+    ];
+    const [words, first, ...each] = await offered(shell, lines);
+    // bash offers options with the rest.
+    const open = (those: readonly string[]) =>
+      noFiles(those).filter((word) => !word.startsWith("-"));
+    expect(open(words!)).toEqual(commands.map(last).toSorted());
+    expect(first).toEqual(options(unnamed(commands)));
+    expect(each.length).toBe(2 * all.length);
+    for (const [i, command] of all.entries()) {
+      expect(open(each[2 * i]!), command.name).toEqual(command.parts.map(last).toSorted());
+      expect(each[2 * i + 1], command.name).toEqual(options(command.options));
+    }
+  });
+
+  it.skipIf(!has(shell))(
+    "an option's value is neither a command nor a part, before and after them",
+    async () => {
+      const cases = flat(commands).flatMap((command) => {
+        const [name, part] = command.name.split(" ") as [string, string?];
+        const words = [
+          ...commands.map(last),
+          ...flat(commands)
+            .filter((each) => each.name.startsWith(`${name} `))
+            .map(last),
+        ];
+        return Object.entries(command.options)
+          .filter(([, { value }]) => value !== undefined)
+          .map(([option], i) => {
+            const value = words[(i * 7) % words.length]!;
+            const said = i % 2 === 0 ? `--${option} ${value}` : `--${option}=${value}`;
+            const line = i % 3 === 0 ? `${name} ${said} ${part ?? ""}` : `${command.name} ${said}`;
+            return { command, option, line: `tollgate ${line.trim()} -` };
+          });
+      });
+      const found = await offered(
+        shell,
+        cases.map(({ line }) => line),
+      );
+      expect(cases.length).toBeGreaterThan(200);
+      for (const [i, { command, option, line }] of cases.entries()) {
+        // What was given once need not be offered again.
+        const { [option]: given, ...rest } = command.options;
+        const more = flags({ [option]: given! });
+        expect(
+          found[i]!.filter((word) => !more.includes(word)),
+          line,
+        ).toEqual(options(rest));
+      }
+    },
+  );
+
+  it.skipIf(!has(shell))("options without a command are those of serve", async () => {
+    const [after, files] = await offered(shell, [
+      "tollgate --port 1 --config keys -",
+      "tollgate --config ",
     ]);
-    expect([...none!].sort()).toEqual([...commands.map(last), "--help", "--version"].sort());
-    for (const [i, { parts, options }] of all.entries())
-      expect([...each[i]!].sort()).toEqual([...parts.map(last), ...flags(options)].sort());
+    const { serve } = Object.fromEntries(commands.map((each) => [each.name, each]));
+    const given = ["--port", "-p", "--config", "-c"];
+    expect(after!.filter((word) => !given.includes(word))).toEqual(
+      options(serve!.options).filter((word) => !given.includes(word)),
+    );
+    expect(files).toEqual(FILES);
   });
 
-  it("an option's value is no command, and files are offered where one is wanted", async () => {
-    const [after, file] = await offered(["tollgate serve --port 8787", "tollgate check --config"]);
-    expect(after).toContain("--host");
-    expect(file!.length).toBeGreaterThan(0);
-  });
-});
-
-it.each([
-  ["zsh", ["-n"]],
-  ["fish", ["--no-execute"]],
-] as const)("%s reads its script", async (shell, args) => {
-  const { out, code } = await said(["completion", shell]);
-  expect(code).toBe(0);
-  for (const { name } of flat(commands)) expect(out).toContain(name.split(" ").at(-1)!);
-  if (!has(shell)) return;
-  await using here = await folder({ script: out });
-  const read = spawnSync(shell, [...args, join(here.path, "script")], { encoding: "utf8" });
-  expect([read.status, read.stderr]).toEqual([0, ""]);
+  it.skipIf(!has(shell))(
+    "files where a path is wanted, and nothing for any other value",
+    async () => {
+      const cases = flat(commands).flatMap((command) =>
+        Object.entries(command.options)
+          .filter(([, { value }]) => value !== undefined)
+          .map(([name, option]) => ({ line: `tollgate ${command.name} --${name} `, option })),
+      );
+      const found = await offered(
+        shell,
+        cases.map(({ line }) => line),
+      );
+      for (const [i, { line, option }] of cases.entries())
+        expect(found[i], line).toEqual(isPath(option) ? FILES : []);
+    },
+  );
 });
 
 it("another shell is refused in words", async () => {

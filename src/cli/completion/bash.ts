@@ -1,31 +1,49 @@
-import { type CompletedCommand, flags, last, paths, valued } from "./words.ts";
+import { type CompletedCommand, flags, last, paths, UNNAMED, unnamed, valued } from "./words.ts";
+
+const listed = (words: readonly string[]): string => `' ${words.join(" ")} '`;
 
 export function bash(commands: readonly CompletedCommand[]): string {
+  const values = commands.map(
+    (each) => `    ${each.name}) valued=${listed(valued(each))} paths=${listed(paths(each))} ;;`,
+  );
   const cases = commands.flatMap(({ name, options, parts }) => [
-    ...parts.map((part) => `    "${part.name}") words='${flags(part.options).join(" ")}' ;;`),
-    `    "${name}" | "${name} "*) words='${[...parts.map(last), ...flags(options)].join(" ")}' ;;`,
+    ...parts.map((part) => `    '${part.name}') words=${listed(flags(part.options))} ;;`),
+    `    '${name} '*) words=${listed([...parts.map(last), ...flags(options)])} ;;`,
   ]);
   return `# tollgate completion bash
 _tollgate() {
   local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]}
-  local valued=' ${valued(commands).join(" ")} ' paths=' ${paths(commands).join(" ")} '
+  # An option's value after "=" is a word of its own here, and so is the "=".
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $before == = ]]; then
+    before=\${COMP_WORDS[COMP_CWORD-2]}
+  fi
+  local name=\${COMP_WORDS[1]} i=2 part= valued= paths= words=
   COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    words=${listed([...commands.map(last), ...flags(unnamed(commands))])}
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    return
+  fi
+  [[ $name == -* ]] && name=${UNNAMED} i=1
+  case $name in
+${values.join("\n")}
+  esac
   if [[ $paths == *" $before "* ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
     return
   fi
   [[ $valued == *" $before "* ]] && return
-  local said=() i words
-  for ((i = 1; i < COMP_CWORD; i++)); do
+  for (( ; i < COMP_CWORD; i++)); do
     case \${COMP_WORDS[i]} in
-      -*) [[ $valued == *" \${COMP_WORDS[i]} "* ]] && ((i++)) ;;
-      *) said+=("\${COMP_WORDS[i]}") ;;
+      =) ((i++)) ;;
+      -*) [[ $valued == *" \${COMP_WORDS[i]} "* && \${COMP_WORDS[i+1]} != = ]] && ((i++)) ;;
+      *) part=\${part:-\${COMP_WORDS[i]}} ;;
     esac
   done
-  case "\${said[*]:0:2}" in
-    "") words='${commands.map(last).join(" ")} --help --version' ;;
+  case "$name $part" in
 ${cases.join("\n")}
-    *) return ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }

@@ -1,31 +1,75 @@
-import { type CompletedCommand, isPath, last, oneLine } from "./words.ts";
+import type { Options } from "../command.ts";
+import { type CompletedCommand, isPath, last, oneLine, UNNAMED, unnamed, valued } from "./words.ts";
+
+/** `__tollgate_at keys create`: the words before the cursor name that one. `__tollgate_at keys`: and no part of it. */
+const functions = (commands: readonly CompletedCommand[]): string => `# tollgate completion fish
+function __tollgate_said
+  set -l typed (commandline -opc)
+  set -e typed[1]
+  set -q typed[1]; or return
+  set -l name ${UNNAMED}
+  if not string match -q -- '-*' $typed[1]
+    set name $typed[1]
+    set -e typed[1]
+  end
+  set -l valued
+  switch $name
+${commands.map((each) => `    case ${each.name}\n      set valued ${valued(each).join(" ")}`).join("\n")}
+  end
+  echo $name
+  set -l value no
+  for word in $typed
+    if test $value = yes
+      set value no
+    else if contains -- $word $valued
+      set value yes
+    else if not string match -q -- '-*' $word
+      echo $word
+      return
+    end
+  end
+end
+function __tollgate_at
+  set -l first (commandline -opc)[2]
+  string match -q -- '-*' $first; and set first ${UNNAMED}
+  test "$first" = $argv[1]; or return
+  set -l said (__tollgate_said)
+  set -q argv[2]; and test "$said[2]" = "$argv[2]"; and return
+  not set -q argv[2]; and not contains -- "$said[2]" (__tollgate_parts $argv[1])
+end
+function __tollgate_parts
+  switch "$argv"
+${commands
+  .filter(({ parts }) => parts.length > 0)
+  .map(
+    ({ name, parts }) => `    case ${name}\n      string split ' ' '${parts.map(last).join(" ")}'`,
+  )
+  .join("\n")}
+  end
+end
+complete -c tollgate -f`;
 
 export function fish(commands: readonly CompletedCommand[]): string {
-  const lines = ["# tollgate completion fish", "complete -c tollgate -f"];
-  for (const command of commands) {
-    lines.push(
-      `complete -c tollgate -n __fish_use_subcommand -a ${last(command)} -d '${oneLine(command.summary)}'`,
-    );
-    const names = command.parts.map(last).join(" ");
-    for (const part of command.parts) {
-      const none = `__fish_seen_subcommand_from ${command.name}; and not __fish_seen_subcommand_from ${names}`;
-      lines.push(
-        `complete -c tollgate -n '${none}' -a ${last(part)} -d '${oneLine(part.summary)}'`,
-      );
-      lines.push(
-        ...optionsOf(
-          part,
-          `__fish_seen_subcommand_from ${command.name}; and __fish_seen_subcommand_from ${last(part)}`,
-        ),
-      );
-    }
-    if (names === "")
-      lines.push(...optionsOf(command, `__fish_seen_subcommand_from ${command.name}`));
-  }
-  return `${lines.join("\n")}\n`;
+  const first = "test -z (__tollgate_said | string collect -a)";
+  return [
+    functions(commands),
+    ...named(commands, first),
+    ...optionsOf(unnamed(commands), first),
+    ...commands.flatMap(({ name, options, parts }) => [
+      ...named(parts, `__tollgate_at ${name}`),
+      ...optionsOf(options, `__tollgate_at ${name}`),
+      ...parts.flatMap((part) => optionsOf(part.options, `__tollgate_at ${part.name}`)),
+    ]),
+    "",
+  ].join("\n");
 }
 
-const optionsOf = ({ options }: CompletedCommand, where: string): readonly string[] =>
+const named = (commands: readonly CompletedCommand[], where: string): readonly string[] =>
+  commands.map(
+    (each) => `complete -c tollgate -n '${where}' -a ${last(each)} -d '${oneLine(each.summary)}'`,
+  );
+
+const optionsOf = (options: Options, where: string): readonly string[] =>
   Object.entries(options).map(([name, option]) => {
     const short = option.short === undefined ? "" : ` -s ${option.short}`;
     const value = option.value === undefined ? "" : isPath(option) ? " -r -F" : " -x";

@@ -21,29 +21,34 @@ export const flags = (options: Options): readonly string[] =>
     ...(short === undefined ? [] : [`-${short}`]),
   ]);
 
-/** Flags that take a value, of all commands. */
-export const valued = (commands: readonly CompletedCommand[]): readonly string[] => [
-  ...new Set(
-    flat(commands).flatMap(({ options }) =>
-      Object.entries(options).flatMap(([name, option]) =>
-        option.value === undefined ? [] : flags({ [name]: option }),
-      ),
-    ),
-  ),
-];
+/** Flags that take a value, of a command and its parts: which part is meant is not known before them. */
+export const valued = (command: CompletedCommand): readonly string[] =>
+  those(command, ({ value }) => value !== undefined);
 
 export const isPath = ({ value }: Option): boolean => value === "file" || value === "folder";
 
 /** Those that take a path. */
-export const paths = (commands: readonly CompletedCommand[]): readonly string[] => [
+export const paths = (command: CompletedCommand): readonly string[] => those(command, isPath);
+
+const those = (command: CompletedCommand, are: (option: Option) => boolean): readonly string[] => [
   ...new Set(
-    flat(commands).flatMap(({ options }) =>
+    flat([command]).flatMap(({ options }) =>
       Object.entries(options).flatMap(([name, option]) =>
-        isPath(option) ? flags({ [name]: option }) : [],
+        are(option) ? flags({ [name]: option }) : [],
       ),
     ),
   ),
 ];
+
+/** Options before any command are those of `serve`. */
+export const UNNAMED = "serve";
+/** At the first word alone. */
+export const VERSION: Options = { version: { about: "print the version" } };
+
+export const unnamed = (commands: readonly CompletedCommand[]): Options => ({
+  ...commands.find(({ name }) => name === UNNAMED)!.options,
+  ...VERSION,
+});
 
 /** The last word of a name. */
 export const last = ({ name }: CompletedCommand): string => name.split(" ").at(-1)!;

@@ -1,5 +1,5 @@
 import type { Options } from "../command.ts";
-import { type CompletedCommand, isPath, last, oneLine } from "./words.ts";
+import { type CompletedCommand, isPath, last, oneLine, UNNAMED, unnamed, valued } from "./words.ts";
 
 /** Brackets and colons part the fields of a specification. */
 const said = (text: string): string => oneLine(text).replace(/[[\]:\\]/g, "\\$&");
@@ -21,25 +21,40 @@ const specification = (options: Options): string =>
 const described = (commands: readonly CompletedCommand[]): string =>
   commands.map((each) => `'${last(each)}:${said(each.summary)}'`).join(" ");
 
+/** Options, and what other words may be. */
+const asked = (options: Options, words: string): string =>
+  `      _arguments \\\n${specification(options)} \\\n      '*: :${words}'`;
+
 export function zsh(commands: readonly CompletedCommand[]): string {
+  const values = commands.map((each) => `    ${each.name}) valued=(${valued(each).join(" ")}) ;;`);
   const cases = commands.flatMap(({ name, options, parts }) => [
-    ...parts.map(
-      (part) =>
-        `    '${part.name}')\n      _arguments \\\n${specification(part.options)} \\\n      '*: :_files' ;;`,
-    ),
+    ...parts.map((part) => `    '${part.name}')\n${asked(part.options, "_files")} ;;`),
     parts.length > 0
-      ? `    '${name}' | '${name} '*)\n      local -a parts=(${described(parts)})\n      _describe 'command' parts ;;`
-      : `    '${name}' | '${name} '*)\n      _arguments \\\n${specification(options)} \\\n      '*: :_files' ;;`,
+      ? `    '${name} '*)\n      parts=(${described(parts)})\n${asked(options, "{ _describe command parts }")} ;;`
+      : `    '${name} '*)\n${asked(options, "_files")} ;;`,
   ]);
   return `#compdef tollgate
 _tollgate() {
-  local -a commands=(${described(commands)})
-  local -a said=(\${\${words[2,CURRENT-1]}:#-*})
-  if (( $#said == 0 )); then
-    _describe 'command' commands
+  local name=$words[2] part='' i=3
+  local -a valued parts
+  if (( CURRENT == 2 )); then
+    parts=(${described(commands)})
+${asked(unnamed(commands), "{ _describe command parts }")}
     return
   fi
-  case "\${said[1,2]}" in
+  [[ $name == -* ]] && name=${UNNAMED} i=2
+  case $name in
+${values.join("\n")}
+  esac
+  for (( ; i < CURRENT; i++ )); do
+    if (( $valued[(Ie)$words[i]] )); then
+      (( i++ ))
+    elif [[ $words[i] != -* ]]; then
+      part=$words[i]
+      break
+    fi
+  done
+  case "$name $part" in
 ${cases.join("\n")}
   esac
 }
