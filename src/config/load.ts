@@ -1,6 +1,7 @@
 // The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
 // the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
+import type { FilesRead } from "../lib/contents.ts";
 import { accountNames, checkAccounts } from "./accounts.ts";
 import { keptDisk, realDisk, type Texts } from "./disk.ts";
 import { checkAdmin } from "./admin.ts";
@@ -48,6 +49,8 @@ export interface LoadedConfig {
   readonly sources: readonly string[];
   /** What it was made of, to make it again elsewhere. */
   readonly texts: Texts;
+  /** The files of code among the sources. */
+  readonly code: FilesRead;
   /** A problem found later with what is mounted by this id, or stands at this pointer ("/accounts/acme"), at its place in the file. */
   place(id: string, words: ProblemText): Located;
   /** The config as it may be shown; empty without one. */
@@ -93,7 +96,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     report,
     secrets: new Set(),
     accounts: read === "all" ? accountNames(tree.value as Mapping) : undefined,
-    code: new Set(),
+    code: new Map(),
     written: (pointer) => ({
       text: written.get(pointer) ?? textAt(tree, pointer),
       mayShow: !written.has(pointer),
@@ -113,7 +116,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     if (isMapping(root["models"])) checkModels(root["models"], names, report);
   }
 
-  const sources = [...new Set([...files, ...substituted.files, ...desk.code])];
+  const sources = [...new Set([...files, ...substituted.files, ...desk.code.keys()])];
   const shownAs: Provenance = { root: said, written, secrets: desk.secrets };
   const failed = findings.some((finding) => finding.words.severity === "error");
   const config = failed
@@ -136,6 +139,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     problems: locateAll(findings, { root: said, files, hide }),
     sources,
     texts,
+    code: desk.code,
     place(id, words) {
       const own = placeOf(tree, id);
       const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? own ?? ["", "key"];
@@ -152,6 +156,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
 /** What is said of a file that nothing could be made of. */
 const unread = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
   config: undefined,
+  code: new Map(),
   place: (path, words) => ({ ...words, file, line: 0, column: 0, path }),
   print: () => "",
   values: () => [],

@@ -43,8 +43,8 @@ export interface MountInputs {
   readonly secrets: Set<string>;
   /** What stands under `accounts:`; undefined: not all of it could be read. */
   readonly accounts: readonly string[] | undefined;
-  /** Files that plugins were read from. Grows. */
-  readonly code: Set<string>;
+  /** Files that plugins were read from, as they were then. Grows. */
+  readonly code: Map<string, string | undefined>;
 }
 
 interface Entry {
@@ -63,7 +63,7 @@ export async function mount(root: Mapping, mainFile: string, load: LoadPlugin, d
       const from = locate(desk.tree, useAt[0])?.source.file ?? mainFile;
       const isolate = entry.said["isolate"] === "child" ? "child" : undefined;
       const found = await load(use, kind, from, trust, isolate);
-      for (const each of found.files ?? []) desk.code.add(each);
+      for (const [file, hash] of found.files ?? []) desk.code.set(file, hash);
       if (found.remark) desk.report(found.remark, ...useAt);
       if ("problem" in found) {
         desk.report({ severity: "error", ...found.problem }, ...useAt);

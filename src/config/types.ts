@@ -1,5 +1,6 @@
 // What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
 // snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
+import type { FilesRead } from "../lib/contents.ts";
 import type { PickName } from "../model/pick.ts";
 import type { ErrorKind } from "../model/error.ts";
 import type { ModelInfo, Price, Privacy } from "../model/facts.ts";
@@ -285,7 +286,7 @@ export type LoadPlugin = (
     /** What is said of it though it is mounted: it is not locked. */
     readonly remark?: Pick<Located, "id" | "severity" | "message" | "hint"> | undefined;
     /** What it was read from, where an operator may edit it: what a watcher watches. */
-    readonly files?: readonly string[];
+    readonly files?: FilesRead;
   } & (
     | {
         readonly definition: any;

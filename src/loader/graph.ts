@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
+import { hashOf } from "../lib/contents.ts";
 
 /** Of a plugin, however large: what lies beyond is not looked at, and a change there needs a restart. */
 const MOST_FILES = 2_000;
@@ -17,27 +18,30 @@ const RELATIVE = /\b(?:from|import|require)\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]{1,10
 export interface Graph {
   /** Absolute, without links, the entry first. */
   readonly files: readonly string[];
+  /** Of a file: of what was read of it, alone. */
+  hash(file: string): string | undefined;
   /** Of a file: of its text and of the texts of all that it leads to. */
   version(file: string): string;
 }
 
 export function graphOf(entry: string): Graph {
-  const found = new Map<string, { text: string; leads: string[] }>();
+  const found = new Map<string, FileRead & { leads: string[] }>();
   const first = real(entry);
   const waiting = [first];
   for (const file of waiting) {
     if (found.has(file) || found.size >= MOST_FILES) continue;
-    const text = textOf(file);
-    const leads = CODE.includes(extname(file)) ? leadsOf(file, text) : [];
-    found.set(file, { text, leads });
+    const read = readOf(file);
+    const leads = CODE.includes(extname(file)) ? leadsOf(file, read.text) : [];
+    found.set(file, { ...read, leads });
     waiting.push(...leads);
   }
   const versions = new Map<string, string>();
   return {
     files: [...found.keys()],
+    hash: (file) => found.get(file)?.hash,
     version(file) {
       let version = versions.get(file);
-      if (version === undefined) versions.set(file, (version = hashOf(reached(file, found))));
+      if (version === undefined) versions.set(file, (version = versionOf(reached(file, found))));
       return version;
     },
   };
@@ -70,16 +74,24 @@ function reached(from: string, all: ReadonlyMap<string, { text: string; leads: s
   return [...seen].sort().map((file): [string, string] => [file, all.get(file)?.text ?? ""]);
 }
 
-const hashOf = (files: readonly (readonly [file: string, text: string])[]): string =>
+const versionOf = (files: readonly (readonly [file: string, text: string])[]): string =>
   createHash("sha256").update(JSON.stringify(files)).digest("hex").slice(0, 16);
 
+interface FileRead {
+  readonly text: string;
+  readonly hash: string | undefined;
+}
+
 /** What cannot be read is told by the import. */
-function textOf(file: string): string {
+function readOf(file: string): FileRead {
   try {
     const { size } = statSync(file);
-    return size > LARGEST ? String(size) : readFileSync(file, "utf8");
+    if (size > LARGEST) return { text: String(size), hash: undefined };
+    const bytes = readFileSync(file);
+    return { text: bytes.toString("utf8"), hash: hashOf(bytes) };
   } catch (error) {
-    return String((error as NodeJS.ErrnoException).code);
+    const code = String((error as NodeJS.ErrnoException).code);
+    return { text: code, hash: code };
   }
 }
 

@@ -7,6 +7,7 @@ import type { Jiti, JitiOptions } from "jiti";
 import { problem, type ProblemText } from "../config/problems.ts";
 import type { LoadPlugin } from "../config/types.ts";
 import type { Definition } from "../plugin/define.ts";
+import type { FilesRead } from "../lib/contents.ts";
 import { acceptance, saysOther } from "./accepted.ts";
 import { placeOf } from "../lib/thrown.ts";
 import { DENIES_NETWORK } from "../isolation/child-process.ts";
@@ -43,7 +44,7 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
 
   const loaded = new Map<
     string,
-    { definition: Definition; from: string; files: readonly string[]; version: string }
+    { definition: Definition; from: string; files: FilesRead; version: string }
   >();
   return async (use, kind, fromFile, trust, isolate) => {
     if (isSocket(use)) return atSocket(use, kind, fromFile);
@@ -57,7 +58,7 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     const open = isolate && !DENIES_NETWORK ? problem.networkOpen(use) : undefined;
     const remark = accepted.remark ?? open;
     if (isolate && !("entry" in found)) return { problem: problem.builtinOutside(use) };
-    const judged = (result: { definition: Definition; from: string; files: readonly string[] }) => {
+    const judged = (result: { definition: Definition; from: string; files: FilesRead }) => {
       const other =
         locked && "package" in found && found.package
           ? saysOther(found.package, locked, result.definition)
@@ -75,7 +76,8 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     if (known?.version === version) return judged(known);
     if (graph && !isolate) freshen(graph);
     // What lies in node_modules is npm's: it changes file by file, and is looked at when an operator asks for a reload.
-    const files = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
+    const own = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
+    const files: FilesRead = new Map(own.map((file) => [file, graph!.hash(file)]));
     const typed = graph && !graph.files[0]!.includes(`${sep}node_modules${sep}`);
     const mistyped = typed ? await of.types?.(use, graph.files) : undefined;
     if (mistyped) return { problem: mistyped, files };

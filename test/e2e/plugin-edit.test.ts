@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 import { root } from "../kit/program.ts";
 
 const PLUGIN = `
@@ -78,14 +78,10 @@ async function compiler(dir: string): Promise<void> {
   await symlink(join(root, "node_modules/typescript"), join(dir, "node_modules/typescript"));
 }
 
-/** What is edited before files were looked at for the first time is what the edits after it are held against. */
+/** An edit at once, however late the files are looked at for the first time. */
 async function noticed(gateway: Daemon, file: string, text: string): Promise<void> {
-  let n = 0;
-  await until(async () => {
-    await writeFile(file, `${text}// ${n++}\n`);
-    await quiet(200);
-    return gateway.log.some(({ msg }) => msg === "reloaded");
-  });
+  await writeFile(file, `${text}// edited\n`);
+  await gateway.line(({ msg }) => msg === "reloaded");
 }
 
 /** Needs no types but its own. */

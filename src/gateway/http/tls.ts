@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { ListenTls } from "../../config/lines.ts";
 import type { Log } from "../../lib/log.ts";
+import { hashOf } from "../../lib/contents.ts";
 import { fail, sayable } from "../../model/error.ts";
 import { watchFiles } from "../reload/watch.ts";
 
@@ -52,13 +53,16 @@ export async function contextOf(tls: ListenTls, key: string): Promise<SecureCont
   }
 }
 
+/** What each server began with. */
+const began = new WeakMap<Server, SecureContextOptions>();
+
 /** A server that is not open yet. */
 export function secured(
   context: SecureContextOptions,
   clients: ListenTls["clients"],
   handler: RequestListener,
 ): Server {
-  return createServer(
+  const server = createServer(
     {
       ...context,
       handshakeTimeout: HANDSHAKE_MS,
@@ -68,11 +72,19 @@ export function secured(
     },
     handler,
   ) as unknown as Server;
+  began.set(server, context);
+  return server;
 }
 
 /** Until the server is closed. */
 export function renewing(server: Server, tls: ListenTls, { key, log }: { key: string; log: Log }) {
-  const files = [tls.cert, tls.key, ...(tls.clients ? [tls.clients.ca] : [])];
+  const { cert, key: secret, ca } = began.get(server)!;
+  const read = new Map([
+    [tls.cert, cert],
+    [tls.key, secret],
+    ...(tls.clients ? [[tls.clients.ca, ca] as const] : []),
+  ]);
+  const files = [...read.keys()];
   const over = new AbortController();
   const changed = async () => {
     for (let tries = TRIES; ; tries--) {
@@ -98,6 +110,7 @@ export function renewing(server: Server, tls: ListenTls, { key, log }: { key: st
   };
   const watched = watchFiles({
     files: () => files,
+    read: (file) => hashOf(read.get(file) as Buffer),
     changed,
     failed: (err) => log.error({ err }, "the files of a certificate cannot be watched"),
   });

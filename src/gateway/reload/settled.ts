@@ -1,8 +1,7 @@
 // Reads what is saved, not what is being saved: a file is cut off, filled in pieces, put in another's place. It is read
 // twice, with a moment between, until both say the same.
-import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { contents } from "../../lib/contents.ts";
 
 /** With the watcher's own quiet, a change is taken a tenth of a second after the last move. */
 export const STILL_MS = 50;
@@ -30,18 +29,6 @@ export async function readSettled<T extends { readonly sources: readonly string[
     const still = [...after].every(([file, hash]) => before.get(file) === hash);
     if (still || waited >= longestMs) return found;
     before = after;
-  }
-}
-
-export const hashOf = (text: string | Buffer): string =>
-  createHash("sha256").update(text).digest("base64");
-
-/** Two of a file are equal when it says the same, or cannot be read for the same reason. */
-export async function contents(file: string): Promise<string> {
-  try {
-    return hashOf(await readFile(file));
-  } catch (error) {
-    return `${(error as NodeJS.ErrnoException).code}`;
   }
 }
 

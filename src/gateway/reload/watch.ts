@@ -5,14 +5,14 @@ import { watch, type FSWatcher } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { LoadedConfig } from "../../config/load.ts";
+import { contents, hashOf } from "../../lib/contents.ts";
 import type { Log } from "../../lib/log.ts";
-import { contents, hashOf } from "./settled.ts";
 
 export interface WatchOptions {
   /** Asked again at every look: a reload may have changed the list. */
   readonly files: () => readonly string[];
-  /** What was read of them so far: a file that has changed since then has changed, also before the first look. */
-  readonly read?: ReadonlyMap<string, string>;
+  /** The hash of what was read of a file: what has changed since then has changed, also before the first look at it. */
+  readonly read: (file: string) => string | undefined;
   /** Called once for what changed in one go, and not again before it is done. */
   readonly changed: () => unknown;
   /** A folder that cannot be watched: told once, and looked at slowly. */
@@ -24,13 +24,17 @@ export interface WatchOptions {
 
 /** Of the config that is current. */
 export const watchConfig = (
-  current: () => Pick<LoadedConfig, "sources" | "texts">,
+  current: () => Pick<LoadedConfig, "sources" | "texts" | "code">,
   changed: () => unknown,
   log: Log,
 ): AsyncDisposable =>
   watchFiles({
     files: () => current().sources,
-    read: current().texts,
+    read(file) {
+      const { texts, code } = current();
+      const text = texts.get(file);
+      return text === undefined ? code.get(file) : hashOf(text);
+    },
     changed,
     failed: (error) => log.error({ err: error }, "the config cannot be watched"),
   });
@@ -38,8 +42,7 @@ export const watchConfig = (
 export function watchFiles(of: WatchOptions): AsyncDisposable {
   const { quietMs = 40, lookMs = 2_000 } = of;
   const folders = new Map<string, { inode: number; watcher: FSWatcher | undefined }>();
-  let known: ReadonlyMap<string, string> | undefined =
-    of.read && new Map([...of.read].map(([file, text]) => [file, hashOf(text)]));
+  let known: ReadonlyMap<string, string> = new Map();
   let quiet: NodeJS.Timeout | undefined;
   let firstMove: number | undefined;
   let running: Promise<void> | undefined;
@@ -79,8 +82,10 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
     follow(places);
     const before = known;
     known = seen;
-    if (before && [...seen].some(([file, hash]) => (before.get(file) ?? hash) !== hash))
-      await of.changed();
+    const changed = [...seen].some(
+      ([file, hash]) => (before.get(file) ?? of.read(file) ?? hash) !== hash,
+    );
+    if (changed) await of.changed();
   }
 
   /** A folder that was made anew under its old name is another one. */

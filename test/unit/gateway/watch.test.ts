@@ -3,7 +3,11 @@ import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { watchFiles, type WatchOptions } from "../../../src/gateway/reload/watch.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { watchConfig, watchFiles, type WatchOptions } from "../../../src/gateway/reload/watch.ts";
+import { hashOf } from "../../../src/lib/contents.ts";
+import type { Log } from "../../../src/lib/log.ts";
+import { createLoader } from "../../../src/loader/load.ts";
 import { quiet, until } from "../../kit/waits.ts";
 
 let folder: string;
@@ -28,6 +32,7 @@ async function watched(
       seen.looks++;
       return (typeof names === "function" ? names() : names).map(at);
     },
+    read: () => undefined,
     changed: () => void seen.told++,
     failed: (error) => void seen.errors.push(error),
     // Events alone, unless a test is about the slow look.
@@ -56,16 +61,58 @@ test("a written file is told once, by an event", async () => {
 test("what changed between the reading and the first look is told", async () => {
   await writeFile(at("a.yaml"), "2");
   await writeFile(at("b.yaml"), "1");
-  const read = (a: string) =>
-    new Map([
-      [at("a.yaml"), a],
-      [at("b.yaml"), "1"],
-    ]);
+  const read = (a: string) => (file: string) => hashOf(file === at("a.yaml") ? a : "1");
   const changed = await watched(["a.yaml", "b.yaml"], { read: read("1") });
   expect(changed.told).toBe(1);
   await watching?.[Symbol.asyncDispose]();
   const same = await watched(["a.yaml", "b.yaml"], { read: read("2") });
   expect(same.told).toBe(0);
+});
+
+test("what changed before a file that a reload brought in was looked at is told", async () => {
+  const names = ["a.yaml"];
+  await writeFile(at("a.yaml"), "1");
+  await writeFile(at("b.yaml"), "1");
+  const seen = await watched(() => names, { read: () => hashOf("1"), lookMs: 20 });
+  await writeFile(at("b.yaml"), "2");
+  await quiet(100);
+  expect(seen.told).toBe(0);
+  names.push("b.yaml");
+  await until(() => seen.told === 1);
+  await quiet(100);
+  expect(seen.told).toBe(1);
+});
+
+test("a plugin's file that changed between its import and the first look is told, and one that did not is not", async () => {
+  const saying = (text: string) => `export const said = ${JSON.stringify(text)};`;
+  const write = () => writeFile(at("said.mjs"), saying("one"));
+  await writeFile(at("gateway.yaml"), "providers: { mine: { use: ./mine.mjs } }");
+  await writeFile(
+    at("mine.mjs"),
+    `import { said } from "./said.mjs"; export default { "~tollgate": "provider", api: 1, name: "mine", summary: said, setup() {} };`,
+  );
+  await write();
+  const builtin = { provider: {}, frontend: {}, middleware: {}, store: {} };
+  const loaded = await loadConfig(at("gateway.yaml"), {
+    env: {},
+    load: createLoader({ builtin, host: {} }),
+  });
+  expect([...loaded.code.keys()].toSorted()).toEqual([at("mine.mjs"), at("said.mjs")]);
+  let told = 0;
+  const watching = () =>
+    watchConfig(
+      () => loaded,
+      () => void told++,
+      {} as Log,
+    );
+  {
+    await using _ = watching();
+    await quiet(150);
+    expect(told).toBe(0);
+  }
+  await writeFile(at("said.mjs"), saying("two"));
+  await using _ = watching();
+  await until(() => told === 1);
 });
 
 test("a replaced file is told, again and again", async () => {
