@@ -33,11 +33,16 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
   let up: TestUpstream;
   let fleet: Nodes;
   let url: string;
+  /** What a chat waits for at the provider. */
+  let held: Promise<void> | undefined;
 
   beforeAll(async () => {
     postgres = await startPostgres();
     up = await upstream({
-      "POST /v1/chat/completions": () => CHAT,
+      "POST /v1/chat/completions": async () => {
+        await held;
+        return CHAT;
+      },
       "POST /v1/images/generations": () => ({
         ...json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
         bill: { images: 1 },
@@ -54,8 +59,10 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     await postgres?.[Symbol.asyncDispose]();
   });
 
-  const post = async (i: number, path: string, key: string, body: JsonObject) => {
-    const answer = await fetch(`${fleet.nodes[i]!.daemon!.url}${path}`, {
+  const post = (i: number, path: string, key: string, body: JsonObject) =>
+    postAt(fleet.nodes[i]!.daemon!, path, key, body);
+  const postAt = async ({ url }: { url: string }, path: string, key: string, body: JsonObject) => {
+    const answer = await fetch(`${url}${path}`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
       body: JSON.stringify(body),
@@ -163,6 +170,46 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     };
     expect(items.filter(({ kind }) => kind === "settle")).toHaveLength(worth);
     expect(await command(1, "ledger.verify")).toMatchObject({ problems: [] });
+  });
+
+  it("an answer that goes out while the database is away is billed as it was, once, though its gateway is killed before the database is back", async () => {
+    const url = await postgres.database();
+    await using alone = await startFleet({ url, nodes: 1, yaml: yaml(up.url) });
+    const [node] = alone.nodes as [Nodes["nodes"][number]];
+    const ask = () =>
+      postAt(node.daemon!, "/v1/chat/completions", alone.key, {
+        model: "up/model",
+        messages: [{ role: "user", content: "Hi" }],
+      });
+    const ending = Promise.withResolvers<void>();
+    held = ending.promise;
+    const sent = up.requests.length;
+    const answers = [ask(), ask()];
+    await until(() => up.requests.length === sent + 2);
+    await postgres.kill();
+    // A gateway that is silent would not know it until something is to be written.
+    await until(async () => (await ask()).status === 503);
+    ending.resolve();
+    held = undefined;
+    for (const { status, text } of await Promise.all(answers)) {
+      expect(status, text).toBe(200);
+      expect(text).toContain("Hi.");
+    }
+    node.daemon!.kill("SIGKILL");
+    await node.daemon!.exit;
+    await postgres.start();
+    const next = await node.start();
+    const { items } = (await next.ask("ledger.entries", { limit: 100 })) as unknown as {
+      items: { kind: string; outcome?: string; usage?: JsonObject }[];
+    };
+    expect(items.filter(({ kind }) => kind === "settle")).toMatchObject([
+      { outcome: "ok", usage: { output: 1 } },
+      { outcome: "ok", usage: { output: 1 } },
+    ]);
+    expect(items).toHaveLength(4);
+    expect(next.log.map(({ msg }) => msg).join("\n")).toMatch(/had left on this disk was told/);
+    expect((await ask()).status).toBe(200);
+    expect(await next.ask("ledger.verify")).toMatchObject({ problems: [] });
   });
 
   it("a gateway that starts while its database is away says so in one line and at /readyz, and serves when it is there", async () => {

@@ -1,6 +1,6 @@
-// While the database is away: a call goes on where this node has set something aside of each budget that it draws on, and at least of one. It is
-// written to the node's own disk before it is sent, and told to the database later. Nothing is overrun, because what is spent here was taken out
-// before. Rates and calls at once are this node's part of them.
+// While the database is away: what has ended is written to the node's own disk, and told to the database later. A call that is new goes on, where the
+// operator allows it, if this node has set something aside of each budget that it draws on, and at least of one. Nothing is overrun, because what is
+// spent here was taken out before. Rates and calls at once are this node's part of them.
 import { fault, type StoreCommand, type Verdict } from "tollgate/plugin";
 import { claimed, createBook, isCalendar } from "tollgate/store";
 import { kindOf } from "./calls.ts";
@@ -8,6 +8,7 @@ import { BLANK } from "./replay.ts";
 import type { Apart } from "./slice-questions.ts";
 import type { Slices } from "./slices.ts";
 import type { Tape } from "./tape.ts";
+import { unreachable } from "./trouble.ts";
 
 type Batch = readonly StoreCommand[];
 type Reserve = Extract<StoreCommand, { do: "reserve" }>;
@@ -24,8 +25,8 @@ const notNow = (): Error =>
   });
 
 export class Outage {
-  readonly #of: Apart;
-  readonly #slices: Slices;
+  readonly #of: Apart | undefined;
+  readonly #slices: Slices | undefined;
   readonly #tape: () => Tape | undefined;
   #book = createBook(BLANK, () => "");
   #since: number | undefined;
@@ -35,7 +36,8 @@ export class Outage {
   /** Calls of a batch whose answer was lost, and that were refused then: the database may have them. */
   readonly #doubtful = new Set<string>();
 
-  constructor(of: Apart, slices: Slices, tape: () => Tape | undefined) {
+  /** `of`: undefined: nothing that is new goes on. */
+  constructor(of: Apart | undefined, slices: Slices | undefined, tape: () => Tape | undefined) {
     this.#of = of;
     this.#slices = slices;
     this.#tape = tape;
@@ -44,6 +46,17 @@ export class Outage {
   /** The database is away: all is decided here. */
   get on(): boolean {
     return this.#since !== undefined;
+  }
+
+  /** New calls are decided here, too. */
+  get goesOn(): boolean {
+    return this.#of !== undefined;
+  }
+
+  /** What only the database can answer. */
+  away(): never {
+    const what = this.goesOn ? "this gateway goes on alone" : "it is looked for again and again";
+    return unreachable(new Error(what));
   }
 
   /** `sent`: the batch of which it is not known whether it has happened. */
@@ -102,7 +115,7 @@ export class Outage {
   /** Nothing is left to tell. Says how many commands were told. */
   async end(): Promise<number> {
     this.#since = undefined;
-    this.#slices.spent();
+    if (this.goesOn) this.#slices?.spent();
     const many = this.#many;
     this.#many = 0;
     await this.#tape()!.paid();
@@ -121,8 +134,10 @@ export class Outage {
         facts.push(c);
         return OK;
       case "progress":
-      case "alive":
         return OK;
+      case "alive":
+        // A host that asks whether there is room for what is new.
+        return this.goesOn ? OK : this.away();
       default:
         throw notNow();
     }
@@ -130,8 +145,7 @@ export class Outage {
 
   #begun(c: Reserve & { at: number }, at: number, facts: StoreCommand[]): Verdict {
     if (this.#book.open.get(c.attempt)) return OK;
-    const over = performance.now() - this.#since! > this.#of.forMs || this.#many > MOST_OWED;
-    const parts = over ? undefined : this.#partsOf(c.claims, at);
+    const parts = this.#mayBegin ? this.#partsOf(c.claims, at) : undefined;
     if (!parts) throw notNow();
     const verdict = this.#book.apply({ do: "reserve", at, attempt: c.attempt, claims: parts });
     if (verdict.ok) {
@@ -143,15 +157,21 @@ export class Outage {
     return verdict;
   }
 
+  get #mayBegin(): boolean {
+    if (!this.#of || performance.now() - this.#since! > this.#of.forMs) return false;
+    return this.#many <= MOST_OWED;
+  }
+
   /** Its claims on what this node has of each limit. Undefined: of one of them nothing. */
   #partsOf(claims: Claims, at: number): Claims | undefined {
-    const live = BigInt(this.#slices.live);
+    const slices = this.#slices!;
+    const live = BigInt(slices.live);
     let budgets = 0;
     const parts: Claims[number][] = [];
     for (const { scope, unit, per, take, most, meter } of claimed(claims, at, NONE)) {
       let max = most > 0n && most < live ? 1n : most / live;
       if (isCalendar(kindOf(meter.id).per)) {
-        const part = this.#slices.part(meter.id);
+        const part = slices.part(meter.id);
         const here = this.#book.meters.get(meter.id);
         // A call that takes nothing is never refused by a limit, and has to be where there is nothing more.
         if (part === undefined || (here && here.level + here.held >= part)) return undefined;

@@ -45,7 +45,7 @@ class InstanceWriter implements Writer {
     this.#of = settings;
     this.#node = new ThisNode(line, settings);
     const { folder, schema, slicesFrom = 0 } = settings;
-    const away = folder && settings.away;
+    const away = folder ? settings.away : undefined;
     if (away || slicesFrom > 0)
       this.#slices = new Slices({
         schema,
@@ -53,8 +53,7 @@ class InstanceWriter implements Writer {
         from: slicesFrom,
         crossed: (crossings) => this.#node.crossed(crossings),
       });
-    if (!away || !this.#slices) return;
-    this.#outage = new Outage(away, this.#slices, () => this.#node.tape);
+    if (folder) this.#outage = new Outage(away, this.#slices, () => this.#node.tape);
   }
 
   get apart(): boolean {
@@ -175,7 +174,7 @@ class InstanceWriter implements Writer {
       if (times === 2) this.#node.sight.hear({ type: "away", why });
     },
   ): Promise<T> {
-    if (this.apart) return unreachable(new Error("this gateway goes on alone"));
+    if (this.apart) return this.#outage!.away();
     return trying(
       this.#line,
       async (ask) => {
@@ -186,17 +185,19 @@ class InstanceWriter implements Writer {
     );
   }
 
-  /** A node that has set something aside does not wait for its database, and decides by itself. */
+  /** A node with a disk of its own does not wait for its database: what it can, it decides by itself. */
   #mayGoOn({ times, ms, why }: Trouble, batch: readonly StoreCommand[]): void {
-    if (this.#outage && (times >= 2 || ms > SILENT_MS)) {
+    if (!this.#outage) {
+      if (times === 2) this.#node.sight.hear({ type: "away", why });
+    } else if (times >= 2 || (this.#outage.goesOn && ms > SILENT_MS)) {
       this.#goOn(why, batch);
       unreachable(new Error(why));
-    } else if (!this.#outage && times === 2) this.#node.sight.hear({ type: "away", why });
+    }
   }
 
   #goOn(why: string, batch: readonly StoreCommand[] = []): void {
     this.#outage!.begin(batch);
-    this.#node.sight.hear({ type: "alone", why });
+    this.#node.sight.hear({ type: this.#outage!.goesOn ? "alone" : "away", why });
     this.#look();
   }
 
@@ -215,7 +216,9 @@ class InstanceWriter implements Writer {
   async #return(): Promise<void> {
     const ask = await this.#line.ask();
     const commands = await reunited(ask, this.#node, this.#outage!, this.#about);
-    this.#node.sight.hear({ type: "together", commands });
+    // Where all that was new was refused, there may be nothing to say.
+    if (this.#outage!.goesOn || commands > 0)
+      this.#node.sight.hear({ type: "together", commands });
   }
 
   get #passing(): Passing {
@@ -282,7 +285,8 @@ class InstanceWriter implements Writer {
       this.#line.drop();
       // A break is mended with the next batch; a silence would be that batch's, too.
       const silent = performance.now() - began > SILENT_MS;
-      if (silent && this.#outage && this.#node.me && !this.apart) this.#goOn(wordsOf(error));
+      if (silent && this.#outage?.goesOn && this.#node.me && !this.apart)
+        this.#goOn(wordsOf(error));
     });
   }
 }

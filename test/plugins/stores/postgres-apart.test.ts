@@ -28,6 +28,7 @@ const take = (attempt: string, claims: readonly object[] = [budget]): StoreComma
   reserve(attempt, { at: Date.now(), claims: claims as never });
 const pay = (attempt: string, costNano = 900n): StoreCommand =>
   settle(attempt, { at: Date.now(), costNano });
+const OK = { ok: true };
 const codeOf = (work: Promise<unknown>): Promise<string | undefined> =>
   work.then(
     () => undefined,
@@ -62,7 +63,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   });
 
   /** By the road, with a folder of its own. */
-  async function node(instance: string, forMs = away.forMs): Promise<PostgresStore> {
+  async function opened(instance: string, goesOn?: typeof away): Promise<PostgresStore> {
     const address = settings(road.through(url)).address;
     const store = postgresStore(
       settings(url, {
@@ -70,7 +71,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
         owner: address,
         reports: address,
         clock: "database",
-        away: { ...away, forMs },
+        away: goesOn,
         folder: () => folder,
       }),
     );
@@ -78,6 +79,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.open({ instance }, (one) => void news.push(one));
     return store;
   }
+  const node = (instance: string, forMs = away.forMs) => opened(instance, { ...away, forMs });
   const slices = async (): Promise<[string, bigint][]> => {
     await using by = askAt(url);
     const rows = await by.ask("SELECT node, amount FROM tollgate.slice ORDER BY node");
@@ -88,6 +90,11 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const [count] = await made.store.counted!([limit], Date.now());
     return [count!.used, count!.held] as const;
   };
+  /** Its rows, a settle by its outcome. */
+  const kindsOf = async (attempt: string) =>
+    (await made.store.entries({ attempt })).items.map(({ kind, outcome }) =>
+      kind === "settle" ? outcome : kind,
+    );
   /** It has called with that budget, and set a part of it aside. */
   async function sliced(store: PostgresStore): Promise<void> {
     await store.apply([take("first")]);
@@ -221,12 +228,8 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await made.store.apply([{ do: "alive", at: Date.now() }]);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
-    const of = async (attempt: string) =>
-      (await made.store.entries({ attempt })).items.map(({ kind, outcome }) =>
-        kind === "settle" ? outcome : kind,
-      );
-    expect(await of("a")).toEqual(["reserve", "ok"]);
-    expect(await of("under-way")).toEqual(["reserve", "presumed", "adjust"]);
+    expect(await kindsOf("a")).toEqual(["reserve", "ok"]);
+    expect(await kindsOf("under-way")).toEqual(["reserve", "presumed", "adjust"]);
     await until(async () => (await held())[1] < 11_000n && (await held())[0] === 2_400n);
     expect((await store.apply([take("next")]))[0]!.ok).toBe(true);
     expect(await made.store.verify!()).toEqual([]);
@@ -292,6 +295,45 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await until(() => news.some(({ type }) => type === "together"));
     const crossed = news.flatMap((each) => (each.type === "crossed" ? each.crossings : []));
     expect(crossed).toMatchObject([{ percent: 50, used: 510n, max: 1_000n }]);
+  });
+
+  it("one that refuses what is new owes the ends of its calls by its disk: the database is told of each once, by it or by the next one", async () => {
+    const store = await opened("one");
+    const calls = ["a", "b", "c"];
+    await store.apply(calls.map((each) => take(each)));
+    road.cut();
+    expect(await codeOf(store.apply([take("new")]))).toBeDefined();
+    expect(news.filter(({ type }) => type === "away")).toHaveLength(1);
+    const ends = async (call: string) => expect(await store.apply([pay(call)])).toEqual([OK]);
+    await ends("a");
+    // It takes nothing that is new, and the host hears so when it asks.
+    expect(await codeOf(store.apply([{ do: "alive", at: Date.now() }]))).toBe("store_unreachable");
+    expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_now");
+    expect((await made.store.entries({ attempt: "a" })).items).toHaveLength(1);
+    road.mend();
+    await until(() => news.some(({ type }) => type === "together"));
+    expect(await kindsOf("a")).toEqual(["reserve", "ok"]);
+    expect(await store.apply([take("d")])).toMatchObject([OK]);
+    road.cut();
+    expect(await codeOf(store.apply([take("new")]))).toBe("not_now");
+    await ends("b");
+    await store.close(false);
+    open.pop();
+    // Others take it for dead before its successor is there.
+    await made.bury("one");
+    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    road.mend();
+    await opened("two");
+    expect(news).toContainEqual({ type: "retold", instance: "one", commands: 1 });
+    expect(await Promise.all(["a", "b", "c", "d", "new"].map(kindsOf))).toEqual([
+      ["reserve", "ok"],
+      ["reserve", "presumed", "adjust"],
+      ["reserve", "presumed"],
+      ["reserve", "presumed"],
+      [],
+    ]);
+    expect(await held()).toEqual([2n * 900n + 2n * 1_000n, 0n]);
+    expect(await made.store.verify!()).toEqual([]);
   });
 
   it("a gateway that ends meanwhile has left it on its disk, and the next one tells it", async () => {
