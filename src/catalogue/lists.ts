@@ -27,6 +27,8 @@ export interface Lists {
   keep(provider: string, credentials: readonly string[]): void;
   /** Called after a change, with the provider's name. Returns the undo. */
   onChange(tell: (provider: string) => void): () => void;
+  /** The same, also where a list is what it was and only of a later moment. */
+  onHeard(tell: (provider: string) => void): () => void;
   /** Resolves when everything is on disk that will be. */
   saved(): Promise<void>;
   /** Files that were not taken when the gateway started, and writes that failed. */
@@ -53,6 +55,7 @@ class LiveLists implements Lists {
   readonly problems: string[] = [];
   readonly #heard = new Map<string, readonly LiveList[]>();
   readonly #tell = new Set<(provider: string) => void>();
+  readonly #tellHeard = new Set<(provider: string) => void>();
   readonly #writing = new Map<string, Promise<void>>();
   readonly #dirty = new Set<string>();
   readonly #dir: string | undefined;
@@ -78,8 +81,7 @@ class LiveLists implements Lists {
       provider,
       old ? before.map((h) => (h === old ? heard : h)) : [...before, heard],
     );
-    if (changed) this.#changed(provider);
-    this.#save(provider);
+    this.#taken(provider, changed);
     return changed;
   }
 
@@ -89,13 +91,17 @@ class LiveLists implements Lists {
     if (!before || !after || after.length === before.length) return;
     if (after.length > 0) this.#heard.set(provider, after);
     else this.#heard.delete(provider);
-    this.#changed(provider);
-    this.#save(provider);
+    this.#taken(provider, true);
   }
 
   onChange(tell: (provider: string) => void): () => void {
     this.#tell.add(tell);
     return () => this.#tell.delete(tell);
+  }
+
+  onHeard(tell: (provider: string) => void): () => void {
+    this.#tellHeard.add(tell);
+    return () => this.#tellHeard.delete(tell);
   }
 
   async saved(): Promise<void> {
@@ -131,9 +137,11 @@ class LiveLists implements Lists {
     if (heard.length > 0) this.#heard.set(provider, heard);
   }
 
-  #changed(provider: string): void {
-    this.version++;
-    for (const tell of this.#tell) tell(provider);
+  #taken(provider: string, changed: boolean): void {
+    if (changed) this.version++;
+    const told = changed ? [...this.#tell, ...this.#tellHeard] : this.#tellHeard;
+    for (const tell of told) tell(provider);
+    this.#save(provider);
   }
 
   /** One writer a provider; what changes while it writes is written after it. */

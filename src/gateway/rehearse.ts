@@ -49,6 +49,7 @@ import { openStore as opened, setUpStore } from "./services/store.ts";
 import { Durations } from "./readings/durations.ts";
 import { Refusals } from "./readings/refusals.ts";
 import { UnderWay } from "./requests/under-way.ts";
+import { OtherNodes } from "./services/nodes.ts";
 import { createPeers } from "./services/peers.ts";
 
 export interface RehearseOptions {
@@ -264,7 +265,7 @@ async function idleServices(
     lists: existsSync(lists) ? await openLists(lists) : createLists(),
     files: await openFiles(join(stateDir, "files")),
     between: new Uint8Array(),
-    elsewhere: async () => undefined,
+    elsewhere: new OtherNodes({}, "", new Uint8Array()),
     pictures: { keep: async () => idle(), get: async () => idle() },
   };
 }

@@ -169,7 +169,7 @@ export class Running implements Gateway {
   }
 
   peers: Peers["ask"] = async (id, question, near) =>
-    (await this.#workers?.peers(id, question)) ?? this.#services.elsewhere(id, question, near);
+    (await this.#workers?.peers(id, question)) ?? this.#services.elsewhere.ask(id, question, near);
 
   readings = async (): Promise<Readings | undefined> => this.#readings?.read();
 

@@ -12,10 +12,11 @@ import { hasPostgres, postgresStore, startPostgres, type Postgres } from "../kit
 import { quiet, until } from "../kit/waits.ts";
 
 const yaml = (url: string) => `
-frontends: [chat-completions, responses, images]
+frontends: [chat-completions, responses, images, models]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } }, model: { price: { input: 3, output: 15 } } } }
+  many: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k } }
 `;
 
 const CHAT = json({
@@ -33,6 +34,8 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
   let up: TestUpstream;
   let fleet: Nodes;
   let url: string;
+  /** What the provider says that it has. */
+  let listed = json({ object: "list", data: [] });
   /** What a chat waits for at the provider. */
   let held: Promise<void> | undefined;
 
@@ -47,7 +50,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
         ...json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
         bill: { images: 1 },
       }),
-      "GET /v1/models": json({ object: "list", data: [] }),
+      "GET /v1/models": () => listed,
     });
     url = await postgres.database();
     const more = { lease_ms: "3000", away: "journal", away_share: "0.2" };
@@ -110,6 +113,73 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     const { secret } = (await command(0, "keys.create", { name: "other" })) as { secret: string };
     await until(async () => (await draw(1, secret)).status === 200);
     expect((await again(secret)).status).toBe(400);
+  });
+
+  it("one that comes later, with workers, has from each of them what the others know: lists, items, images; and they from it", async () => {
+    listed = json({ object: "list", data: [{ id: "fresh", object: "model" }] });
+    const knows = async (url: string) => {
+      const answer = await fetch(`${url}/v1/models`, {
+        headers: { authorization: `Bearer ${fleet.key}`, connection: "close" },
+      });
+      return (await answer.text()).includes("many/fresh");
+    };
+    await until(async () => {
+      await command(0, "models.refresh").catch(() => undefined);
+      return knows(fleet.nodes[0]!.daemon!.url);
+    });
+    listed = json({ error: { message: "It is ill." } }, 500);
+    const address = (
+      JSON.parse((await draw(0, fleet.key, "url")).text) as { data: { url: string }[] }
+    ).data[0]!.url;
+    const item = (text: string) => (JSON.parse(text) as { output: { id: string }[] }).output[0]!.id;
+    const first = item(
+      (await post(0, "/v1/responses", fleet.key, { model: "up/model", input: "Hi" })).text,
+    );
+    await using late = await startGateway({
+      yaml: `workers: 2\nstore: ${postgresStore(url, { lease_ms: "3000" })}\n${yaml(up.url)}`,
+    });
+    const asked = async (id: string) => {
+      const answer = await fetch(`${late.url}/v1/responses`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: `Bearer ${fleet.key}`,
+          connection: "close",
+        },
+        body: JSON.stringify({
+          model: "up/model",
+          input: [
+            { type: "item_reference", id },
+            { role: "user", content: "And now?" },
+          ],
+        }),
+      });
+      return { status: answer.status, text: await answer.text() };
+    };
+    // A new connection each, so that both of its workers are asked.
+    await until(async () => {
+      for (let i = 0; i < 8; i++) if (!(await knows(late.url))) return false;
+      return true;
+    });
+    let last = "";
+    for (let i = 0; i < 8; i++) {
+      const { status, text } = await asked(first);
+      expect(status, text).toBe(200);
+      last = item(text);
+      const image = new URL(address);
+      image.host = new URL(late.url).host;
+      expect((await fetch(image, { headers: { connection: "close" } })).status).toBe(200);
+    }
+    const input = [
+      { type: "item_reference", id: last },
+      { role: "user", content: "And then?" },
+    ];
+    // Others see it with its next sign of life.
+    await until(
+      async () =>
+        (await post(0, "/v1/responses", fleet.key, { model: "up/model", input })).status === 200,
+    );
+    expect(await late.stop()).toBe(0);
   });
 
   it("keys with slices go on, within them, and are told later; keys without are refused at once", async () => {

@@ -217,8 +217,7 @@ class InstanceWriter implements Writer {
     const ask = await this.#line.ask();
     const commands = await reunited(ask, this.#node, this.#outage!, this.#about);
     // Where all that was new was refused, there may be nothing to say.
-    if (this.#outage!.goesOn || commands > 0)
-      this.#node.sight.hear({ type: "together", commands });
+    if (this.#outage!.goesOn || commands > 0) this.#node.sight.hear({ type: "together", commands });
   }
 
   get #passing(): Passing {

@@ -46,7 +46,9 @@ export const linesOf = (
             try {
               return await provider.provider.models!({ ...line, fetch: remembering(line.fetch) });
             } catch (error) {
-              if (known) await listOfOthers(known, { provider: provider.name, credential: name });
+              const whose = { provider: provider.name, credential: name };
+              // What the provider said is told, whatever others say.
+              if (known) await listOfOthers(known, whose).catch(() => undefined);
               throw error;
             }
           };

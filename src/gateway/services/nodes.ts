@@ -68,10 +68,19 @@ export class OtherNodes {
     this.#secret = secret;
   }
 
-  /** All of them at once; what the first says that knows. */
-  async ask(id: string, of: unknown): Promise<unknown> {
-    const asked = (await this.#others()).map((url) => this.#ask(url, { id, of }));
-    return Promise.any(asked).catch(() => undefined);
+  /** All of them at once; what the first says that knows. `near`: other gateways are not meant. */
+  async ask(id: string, of: unknown, near = false): Promise<unknown> {
+    return near ? undefined : Promise.any(await this.#asked(id, of)).catch(() => undefined);
+  }
+
+  /** What each says that knows. */
+  async all(id: string, of: unknown): Promise<readonly unknown[]> {
+    const answers = await Promise.allSettled(await this.#asked(id, of));
+    return answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  }
+
+  async #asked(id: string, of: unknown): Promise<readonly Promise<unknown>[]> {
+    return (await this.#others()).map((url) => this.#ask(url, { id, of }));
   }
 
   async #ask(url: string, question: unknown): Promise<unknown> {

@@ -87,7 +87,7 @@ export interface Services {
   /** What gateways on one store know one another by. */
   readonly between: Uint8Array;
   /** What no process of this gateway knows, another one on its store may. */
-  readonly elsewhere: Peers["ask"];
+  readonly elsewhere: Pick<OtherNodes, "ask" | "all">;
   /** Requests that were turned away before a frontend had them. */
   readonly refusals: Refusals;
   /** Requests that are not over, of this process. */
@@ -175,8 +175,7 @@ async function keepFiles(
   const dir = join(stateDir, "files");
   const { store, instance } = services;
   services.between = await commonKey(dir, store);
-  const others = store.lease && new OtherNodes(store, instance ?? "", services.between);
-  services.elsewhere = async (id, question, near) => (near ? undefined : others?.ask(id, question));
+  services.elsewhere = new OtherNodes(store.lease ? store : {}, instance ?? "", services.between);
   const files = await openFiles(dir, {
     ...limits,
     elsewhere: async (name, query) => {

@@ -67,7 +67,7 @@ export class WorkerPool {
     this.#of = of;
     this.#order = order;
     this.#apply = carrying(of.services.writes);
-    this.#follow = of.services.lists.onChange((provider) => {
+    this.#follow = of.services.lists.onHeard((provider) => {
       for (const member of this.#all) member.tellList(of.services.lists, provider);
     });
     cluster.setupPrimary({
@@ -197,7 +197,7 @@ export class WorkerPool {
           "a worker does not answer; it is ended",
         ),
       peers: async (id, of, near) =>
-        (await this.peers(id, of, member)) ?? services.elsewhere(id, of, near),
+        (await this.peers(id, of, member)) ?? services.elsewhere.ask(id, of, near),
       others: () => [...this.#serving].some((each) => each !== member),
     });
     this.#all.add(member);

@@ -307,7 +307,8 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const ends = async (call: string) => expect(await store.apply([pay(call)])).toEqual([OK]);
     await ends("a");
     // It takes nothing that is new, and the host hears so when it asks.
-    expect(await codeOf(store.apply([{ do: "alive", at: Date.now() }]))).toBe("store_unreachable");
+    const isThere = store.apply([{ do: "alive", at: Date.now() }]);
+    expect(await codeOf(isThere)).toBe("store_unreachable");
     expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_now");
     expect((await made.store.entries({ attempt: "a" })).items).toHaveLength(1);
     road.mend();

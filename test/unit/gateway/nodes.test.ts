@@ -50,12 +50,13 @@ async function node(known: Readonly<Record<string, unknown>>, own = secret): Pro
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it("the first that knows answers; one that is gone, knows nothing or has another secret does not", async () => {
+it("the first that knows answers, or each that does; one that is gone, knows nothing or has another secret does not", async () => {
   const urls = [
     await node({}),
     await node({ "items a": { text: "A" } }),
     await node({ "items b": "not ours" }, Buffer.alloc(32, 8)),
     "http://127.0.0.1:1",
+    await node({ "items a": { text: "another A" } }),
   ];
   const instances = async (): Promise<InstanceState[]> => [
     ...urls.map((address, i): InstanceState => ({
@@ -74,7 +75,10 @@ it("the first that knows answers; one that is gone, knows nothing or has another
     { instance: "early", state: "live", heard: 0 },
   ];
   const others = new OtherNodes({ instances }, "me", secret);
-  expect(await others.ask("items", "a")).toEqual({ text: "A" });
+  expect([{ text: "A" }, { text: "another A" }]).toContainEqual(await others.ask("items", "a"));
   expect(await others.ask("items", "b")).toBeUndefined();
+  expect(await others.ask("items", "a", true)).toBeUndefined();
+  expect(await others.all("items", "a")).toEqual([{ text: "A" }, { text: "another A" }]);
+  expect(await others.all("items", "b")).toEqual([]);
   expect(await new OtherNodes({}, "me", secret).ask("items", "a")).toBeUndefined();
 });
