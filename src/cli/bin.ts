@@ -12,9 +12,9 @@ if (major < needed) {
   process.exitCode = 1;
 } else {
   import("./memory.ts")
-    .then(({ giveBack, startYoung }) => {
+    .then(({ giveBack, keepYoung }) => {
       giveBack(process.argv.slice(2));
-      startYoung();
+      keepYoung();
     })
     .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())

@@ -2,12 +2,12 @@
 // the first time, and found there the next.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ended, NODE, run } from "./process.ts";
 import { CHAT, type Target } from "./targets.ts";
+import { freePort } from "../kit/ports.ts";
 
 /** Both check no key and keep no ledger as they are run here. */
 export const peers = async (mock: number): Promise<Target[]> => [
@@ -114,12 +114,4 @@ async function up(address: string): Promise<void> {
     await sleep(50);
   }
   throw new Error(`Nothing answers at ${address}.`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -4,11 +4,11 @@ import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_pro
 import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root as checkout } from "./program.ts";
 import { until } from "./waits.ts";
+import { freePort } from "./ports.ts";
 
 const DEBIAN = "/usr/lib/postgresql";
 /** Every system has it. */
@@ -359,10 +359,3 @@ function send(pid: number, signal: NodeJS.Signals): void {
 }
 
 /** One that is free now, to be used again after each start. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

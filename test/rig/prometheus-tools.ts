@@ -3,11 +3,11 @@
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { freePort } from "../kit/ports.ts";
 
 const run = promisify(execFile);
 const INSTALL_MS = 600_000;
@@ -75,14 +75,6 @@ export const checkOpenMetrics = (text: string) =>
     ],
     text,
   );
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 export interface Answer {
   readonly metric: Readonly<Record<string, string>>;

@@ -3,9 +3,9 @@ import { caught } from "./caught.ts";
 import { slope, soak } from "./soak.ts";
 
 // How much it grows in an hour is judged by `npm run rig soak -- --minutes 30`.
-const SHORT = { seed: 7, seconds: 24, perSecond: 60, reloadMs: 5_000 };
+const SHORT = { seed: 7, seconds: 16, warm: 8, perSecond: 60, reloadMs: 5_000 };
 /** What is planted shows in half of it. */
-const PLANTED = { ...SHORT, seconds: 12 };
+const PLANTED = { ...SHORT, seconds: 8, warm: 4 };
 
 // Each mostly waits for its time to pass: side by side they take as long as the longest.
 it.concurrent("usual traffic with faults, hang-ups and reloads is answered, and nothing of it stays", async () => {

@@ -1,10 +1,10 @@
 // Hours of usual traffic: every protocol, clients that hang up, upstreams that fail, a reload now and then. What is in use after a
 // collection stays as it is, and so do the open files.
-import { createServer, type AddressInfo } from "node:net";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { freePort } from "../kit/ports.ts";
 import { biller, billing, FRONTENDS } from "./biller.ts";
 import { twoDays } from "./soak-history.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
@@ -13,7 +13,7 @@ import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 const SHARES = { leave: 0.1, retried: 0.01 };
 /** Of a run that is long enough to tell: bytes in an hour. */
 const MOST_AN_HOUR = 1e6;
-/** Of one that is not: bytes in all of it, from its middle on. */
+/** Of one that is not: bytes in all of it. */
 const MOST_SHORT = 24e6;
 const MOST_FILES = 10;
 const TOLD_BY_MINUTES = 10;
@@ -34,7 +34,10 @@ ${n < 0 ? "" : `# ${n}`}`;
 
 export interface SoakOptions {
   readonly seed: number;
+  /** What is judged. */
   readonly seconds: number;
+  /** Before it, with the same traffic: a process that has just begun grows, for code is compiled and pools are filled. */
+  readonly warm: number;
   readonly perSecond: number;
   /** Between two reloads. */
   readonly reloadMs: number;
@@ -46,14 +49,6 @@ interface Moment {
   readonly at: number;
   readonly live: number;
   readonly files: number;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((listening) => server.once("listening", listening));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 /** After a collection, and when what was under way is over. */
@@ -128,9 +123,10 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
   };
   const moments: Moment[] = [];
   const began = performance.now();
-  const every = Math.max(2_000, Math.min(60_000, (of.seconds * 1_000) / 10));
+  const every = Math.max(2_000, Math.min(60_000, (of.seconds * 1_000) / 7));
+  const ends = began + (of.warm + of.seconds) * 1_000;
   let [looked, reloaded, due, paused] = [began, began, 0, 0];
-  for (let now = began; now - began < of.seconds * 1_000; now = performance.now()) {
+  for (let now = began; now < ends; now = performance.now()) {
     for (const all = ((now - began - paused) / 1_000) * of.perSecond; due < all; due++)
       if (flying.size < AT_ONCE) send();
       else counts.skipped++;
@@ -150,16 +146,17 @@ export async function soak(of: SoakOptions, say: (line: string) => void): Promis
     await sleep(2);
   }
   await Promise.all(flying);
-  moments.push(await rested(at, port, later(moments)));
-  judge(of, moments, wrong);
+  const warmed = moments.filter((one) => one.at > began + of.warm * 1_000);
+  warmed.push(await rested(at, port, warmed));
+  judge(of, warmed, wrong);
   const live = (one: Moment | undefined) => `${((one?.live ?? 0) / 1e6).toFixed(1)}MB`;
   return {
     wrong: wrong.slice(0, 50),
     counts: {
       ...counts,
-      live: `${live(moments[0])}-${live(moments.at(-1))}`,
-      slope: `${(slope(later(moments)) / 1e6).toFixed(2)}MB/h`,
-      files: moments.at(-1)!.files,
+      live: `${live(warmed[0])}-${live(warmed.at(-1))}`,
+      slope: `${(slope(warmed) / 1e6).toFixed(2)}MB/h`,
+      files: warmed.at(-1)!.files,
     },
     seed: of.seed,
   };
@@ -175,11 +172,7 @@ async function rested(at: Daemon, port: number, seen: readonly Moment[]): Promis
   }
 }
 
-/** A process that has just begun grows: code is compiled, pools are filled. */
-const later = (moments: readonly Moment[]) => moments.slice(Math.floor(moments.length / 3));
-
-function judge({ seconds }: SoakOptions, moments: readonly Moment[], wrong: string[]): void {
-  const seen = later(moments);
+function judge({ seconds }: SoakOptions, seen: readonly Moment[], wrong: string[]): void {
   const [first, last] = [seen[0]!, seen.at(-1)!];
   if (seconds >= TOLD_BY_MINUTES * 60) {
     const grows = slope(seen);
@@ -194,12 +187,13 @@ function judge({ seconds }: SoakOptions, moments: readonly Moment[], wrong: stri
 }
 
 export const rig: Rig = {
-  options: { minutes: 30, rate: 200, seed: Date.now() % 1e6 },
-  run: ({ minutes, rate, seed }, say) =>
+  options: { minutes: 30, warm: 25, rate: 200, seed: Date.now() % 1e6 },
+  run: ({ minutes, warm, rate, seed }, say) =>
     soak(
       {
         seed: Number(seed),
         seconds: Number(minutes) * 60,
+        warm: Number(warm) * 60,
         perSecond: Number(rate),
         reloadMs: 60_000,
       },

@@ -1,7 +1,6 @@
 // Thousands of requests, some of them tried again, through two workers and a collector to a place that keeps what arrives: one tree a
 // request with the right parents, a line and a count for each, in both spellings. `collector`: a program to put between, or none.
 import { spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,6 +10,7 @@ import { startGateway } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+import { freePort } from "../kit/ports.ts";
 
 /** What is wrong with what is sent, and must be found. */
 const MUTANTS = {
@@ -342,15 +342,6 @@ service:
     },
   };
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 
 export const rig: Rig = {
   options: {

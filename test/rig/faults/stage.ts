@@ -14,6 +14,7 @@ import { preloaded, type ChangedSource } from "../plants/changed.ts";
 import { certificates } from "./certificates.ts";
 import { LIMITS, PLACES, type Place } from "./list.ts";
 import { UPSTREAMS, type UpstreamName } from "./roads.ts";
+import { CLOSED_PORT } from "../../kit/ports.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly daemon: Daemon;
@@ -56,7 +57,6 @@ export async function openStage(
         stack,
         createServer((socket) => void socket.on("error", () => {})),
       ),
-      closed: await closedPort(),
       hole: await holePort(stack),
     };
     // The other address of a name that has two.
@@ -67,7 +67,7 @@ export async function openStage(
       silent: "http://silent.faults.test:9",
       flips: `http://flips.faults.test:${up.port}`,
       rebound: `http://rebound.faults.test:${up.port}`,
-      closed: `http://127.0.0.1:${ports.closed}`,
+      closed: `http://127.0.0.1:${CLOSED_PORT}`,
       hole: `http://127.0.0.1:${ports.hole}`,
       tls: `https://${HOST}:${ports.tls}`,
       expired: `https://${HOST}:${ports.expired}`,
@@ -166,15 +166,6 @@ async function opened(
     server.close();
   });
   return (server.address() as AddressInfo).port;
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function holePort(stack: AsyncDisposableStack): Promise<number> {

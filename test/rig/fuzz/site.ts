@@ -1,6 +1,5 @@
 // Where hostile inputs are tried: a daemon with a gauge in it, and an upstream that answers well, or what its prompt spells.
 import { readdirSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import {
   json,
@@ -13,6 +12,7 @@ import { startGateway, type Daemon } from "../../kit/daemon.ts";
 import { goodAnswer } from "../faults/answers.ts";
 import { edited, read } from "./input.ts";
 import { ANSWERS, OPERATORS } from "./sse.ts";
+import { freePort } from "../../kit/ports.ts";
 
 /** What the process has: `held` is the longest that its loop stood since the last look, in ms of the processor. */
 export interface Gauge {
@@ -70,14 +70,6 @@ function well(asked: UpstreamRequest): ScriptedAnswer {
   } catch {
     return json({ error: { message: "What is that?" } }, 400);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** `plugin`: one that stands in its chain. */
