@@ -4,6 +4,7 @@ import { inFileOrder } from "../config/report.ts";
 import { plural } from "../lib/text.ts";
 import { wallClock } from "../lib/wall-clock.ts";
 import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
+import { certificates } from "./doctor/certificates.ts";
 import type { DoctorFinding } from "./doctor/finding.ts";
 import * as gateway from "./doctor/gateway.ts";
 import * as machine from "./doctor/machine.ts";
@@ -14,8 +15,9 @@ import { columns, paint, say, sayJson } from "./terminal.ts";
 export const command: CliCommand = {
   usage: "doctor [options]",
   about:
-    "Looks at what could be wrong here: versions, limits, clock, the disk and how soon a write is durable, permissions, proxies, names, TLS " +
-    "of providers, each credential, prices, policies, who reaches the port. Each finding says what to do. Exits with 1 when one is an " +
+    "Looks at what could be wrong here: versions, limits, clock, the disk and how soon a write is durable, permissions, the gateway's own " +
+    "certificates (when they end, which names they are for, whether the key fits), proxies, names, TLS of providers, each credential, " +
+    "prices, policies, who reaches the port. Each finding says what to do. Exits with 1 when one is an " +
     "error, with 78 when gateway.yaml has errors. A gateway that runs makes one small call with each credential; where none does, " +
     "providers are asked what they have.",
   options: {
@@ -60,6 +62,7 @@ async function around(
     ...(await machine.limits(config)),
     ...(await machine.disk(config.stateDir)),
     ...(await machine.permissions(config)),
+    ...(await certificates(config, status !== undefined && !offline)),
     ...found,
   ];
   if (made) here.push(...(await gateway.prices(config, made)), ...gateway.policies(config, made));

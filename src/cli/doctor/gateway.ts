@@ -5,14 +5,12 @@ import type { Rehearsal } from "../../gateway/rehearse.ts";
 import type { Status } from "../../gateway/types.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
 import { plural } from "../../lib/text.ts";
-import { wallClock } from "../../lib/wall-clock.ts";
 import { faultOf, sayable } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { near } from "../report.ts";
 import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
+import { ending, POLICY_DAYS } from "./thresholds.ts";
 
-const DAY_MS = 86_400_000;
-const SOON_DAYS = 30;
 const ASK_MS = 20_000;
 const NAMED = 5;
 
@@ -202,27 +200,33 @@ export async function prices(
 
 /** What is known of data policies, and what the operator has declared, has an end. */
 export function policies(config: GatewayConfig, made: Rehearsal): readonly DoctorFinding[] {
-  const soon = wallClock() + SOON_DAYS * DAY_MS;
   const found: DoctorFinding[] = [];
-  const ending = (what: string, date: string | undefined, todo: string) => {
-    if (date === undefined || !(Date.parse(date) < soon)) return;
-    const over = Date.parse(date) < wallClock();
-    found.push(warning("policy/expires", `${what} ${over ? "ended" : "ends"} on ${date}`, todo));
+  const look = (what: string, date: string | undefined, todo: string, end = date) => {
+    if (date === undefined) return;
+    const when = ending(end, POLICY_DAYS);
+    if (when === "later") return;
+    const said =
+      when === "unreadable"
+        ? `has an end that cannot be read, and counts as ended: "${date}"`
+        : `${when === "over" ? "ended" : "ends"} on ${date}`;
+    found.push(warning("policy/expires", `${what} ${said}`, todo));
   };
   for (const { name, data } of made.providers.values())
-    ending(
+    look(
       `what is known of ${name}'s data policy`,
       data?.expires,
       "upgrade: each release reads the policies again",
     );
   for (const { name, credentials } of config.providers.values())
     for (const { name: credential, zdr } of credentials)
-      ending(
+      look(
         `your word on ${name} (${credential})`,
         zdr?.until,
         "look at the contract, and write its new end under zdr.until",
+        // A last day, and a whole one.
+        zdr && `${zdr.until}T24:00Z`,
       );
   return found.length > 0
     ? found
-    : [fine("policy/expires", `no data policy ends within ${SOON_DAYS} days`)];
+    : [fine("policy/expires", `no data policy ends within ${POLICY_DAYS} days`)];
 }

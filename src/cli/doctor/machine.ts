@@ -6,9 +6,9 @@ import type { GatewayConfig } from "../../config/types.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { sizeOf } from "../amounts.ts";
 import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
+import { FREE, FSYNC_MS, LEAST_NODE, SKEW_MS } from "./thresholds.ts";
 
-/** The oldest that is served with, and those that are kept up for years. */
-const LEAST_NODE = 24;
+/** Those that are kept up for years. */
 const isLasting = (major: number) => major % 2 === 0;
 
 export function versions(version: string, node = process.versions): readonly DoctorFinding[] {
@@ -46,8 +46,6 @@ export async function limits({
   ];
 }
 
-const FREE = { error: 64 << 20, warning: 1 << 30 };
-const FSYNC_MS = { warning: 25, error: 250 };
 const WRITES = 16;
 
 /** Of the folder, or of the nearest one above it that is there. */
@@ -55,19 +53,20 @@ export async function disk(stateDir: string): Promise<readonly DoctorFinding[]> 
   let folder = stateDir;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   const { bavail, bsize, type } = await statfs(folder);
-  const free = bavail * bsize;
+  return [room(bavail * bsize, stateDir), await fsyncTime(folder), ...networked(type, stateDir)];
+}
+
+export function room(free: number, stateDir: string): DoctorFinding {
   const said = `${sizeOf(free)} free for ${stateDir}`;
-  const room =
-    free < FREE.error
-      ? error(
-          "disk/free",
-          said,
-          "make room: a full disk stops all calls, for each is written down first",
-        )
-      : free < FREE.warning
-        ? warning("disk/free", said, "make room, or let rows go: ledger: { keep: 400d }")
-        : fine("disk/free", said);
-  return [room, await fsyncTime(folder), ...networked(type, stateDir)];
+  if (free < FREE.error)
+    return error(
+      "disk/free",
+      said,
+      "make room: a full disk stops all calls, for each is written down first",
+    );
+  if (free < FREE.warning)
+    return warning("disk/free", said, "make room, or let rows go: ledger: { keep: 400d }");
+  return fine("disk/free", said);
 }
 
 /** What each commit of the ledger waits for. */
@@ -85,11 +84,7 @@ async function fsyncTime(folder: string): Promise<DoctorFinding> {
       times.push(performance.now() - began);
     }
     await file.close();
-    const median = times.sort((a, b) => a - b)[WRITES / 2]!;
-    const said = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${WRITES})`;
-    const todo = "put state_dir on a local disk: each request waits twice for it";
-    if (median > FSYNC_MS.error) return error("disk/fsync", said, todo);
-    return median > FSYNC_MS.warning ? warning("disk/fsync", said, todo) : fine("disk/fsync", said);
+    return durable(times.sort((a, b) => a - b)[WRITES / 2]!);
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     return error(
@@ -100,6 +95,13 @@ async function fsyncTime(folder: string): Promise<DoctorFinding> {
   } finally {
     if (place !== undefined) await rm(place, { recursive: true, force: true });
   }
+}
+
+export function durable(median: number): DoctorFinding {
+  const said = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${WRITES})`;
+  const todo = "put state_dir on a local disk: each request waits twice for it";
+  if (median > FSYNC_MS.error) return error("disk/fsync", said, todo);
+  return median > FSYNC_MS.warning ? warning("disk/fsync", said, todo) : fine("disk/fsync", said);
 }
 
 /** As statfs has them. SQLite's log is shared memory, which these do not have. */
@@ -172,8 +174,6 @@ export async function permissions(config: GatewayConfig): Promise<readonly Docto
     ? found
     : [fine("permissions", "gateway.yaml, secrets and the state folder are this user's alone")];
 }
-
-const SKEW_MS = { warning: 5_000, error: 300_000 };
 
 /** `said`: what others' clocks say less what ours does, in milliseconds; the middle one is believed. */
 export function clock(said: readonly number[]): readonly DoctorFinding[] {

@@ -5,12 +5,11 @@ import { networkInterfaces } from "node:os";
 import { connect as secure } from "node:tls";
 import type { GatewayConfig } from "../../config/types.ts";
 import { isLoopback } from "../../lib/egress.ts";
-import { wallClock } from "../../lib/wall-clock.ts";
+import { plural } from "../../lib/text.ts";
 import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
+import { CERTIFICATE_DAYS, daysLeft, ending, LOOKUP_MS } from "./thresholds.ts";
 
 const WAIT_MS = 5_000;
-const DAY_MS = 86_400_000;
-const ENDS_SOON_DAYS = 14;
 
 const VARIABLES = [
   "HTTPS_PROXY",
@@ -80,21 +79,26 @@ export async function origin(
         "look at base_url and /etc/resolv.conf; behind a proxy say proxy: { url: … }",
       ),
     ];
-  const named =
-    ms > 500
-      ? warning(
-          `${id}/dns`,
-          `${provider}: looking ${host} up took ${ms} ms`,
-          "run a caching resolver on this machine",
-        )
-      : fine(`${id}/dns`, `${provider}: ${host} is ${found[0]!.address}, found in ${ms} ms`);
   return [
-    named,
+    lookedUp(provider, host, { address: found[0]!.address, ms }),
     base.protocol === "https:"
       ? await handshake(id, provider, base)
       : await plain(id, provider, base),
   ];
 }
+
+export const lookedUp = (
+  provider: string,
+  host: string,
+  { address, ms }: { readonly address: string; readonly ms: number },
+): DoctorFinding =>
+  ms > LOOKUP_MS
+    ? warning(
+        `providers.${provider}/dns`,
+        `${provider}: looking ${host} up took ${ms} ms`,
+        "run a caching resolver on this machine",
+      )
+    : fine(`providers.${provider}/dns`, `${provider}: ${host} is ${address}, found in ${ms} ms`);
 
 async function plain(id: string, provider: string, base: URL): Promise<DoctorFinding> {
   const trouble = await reach(base.hostname, Number(base.port) || 80);
@@ -120,19 +124,8 @@ const handshake = (id: string, provider: string, base: URL): Promise<DoctorFindi
     const over = (finding: DoctorFinding) => (socket.destroy(), resolve(finding));
     socket.once("secureConnect", () => {
       const ms = Math.round(performance.now() - began);
-      const days = Math.floor(
-        (Date.parse(socket.getPeerCertificate().valid_to) - wallClock()) / DAY_MS,
-      );
       const said = `${provider}: ${socket.getProtocol()} with ${host} in ${ms} ms`;
-      over(
-        days < ENDS_SOON_DAYS
-          ? warning(
-              `${id}/tls`,
-              `${said}; its certificate ends in ${days} days`,
-              "tell who runs it",
-            )
-          : fine(`${id}/tls`, said),
-      );
+      over(shown(`${id}/tls`, said, socket.getPeerCertificate().valid_to));
     });
     const failed = (why: string) =>
       over(
@@ -145,6 +138,17 @@ const handshake = (id: string, provider: string, base: URL): Promise<DoctorFindi
     socket.once("timeout", () => failed("no answer"));
     socket.once("error", (cause: NodeJS.ErrnoException) => failed(cause.code ?? cause.message));
   });
+
+/** `until`: as the certificate says it. */
+export function shown(id: string, said: string, until: string | undefined): DoctorFinding {
+  const when = ending(until, CERTIFICATE_DAYS);
+  if (when === "later") return fine(id, said);
+  const ends =
+    when === "unreadable"
+      ? `does not say when it ends: "${until ?? ""}"`
+      : `ends in ${plural(Math.floor(daysLeft(until)), "day")}`;
+  return warning(id, `${said}; its certificate ${ends}`, "tell who runs it");
+}
 
 /** Whether other machines reach the port, as far as this one can tell. `serves`: a gateway runs. */
 export async function outside(

@@ -41,6 +41,7 @@ const LONG_AGO = "210101000000Z";
 interface Subject {
   readonly serial: number;
   readonly name: string;
+  readonly since?: string;
   readonly until?: string;
   readonly isRoot?: boolean;
 }
@@ -69,7 +70,7 @@ function certified(subject: Subject, by?: Signer): { made: Certified; signer: Si
     integer(subject.serial),
     ECDSA_SHA256,
     named(by?.name ?? subject.name),
-    sequence(time(SINCE), time(subject.until ?? UNTIL)),
+    sequence(time(subject.since ?? SINCE), time(subject.until ?? UNTIL)),
     named(subject.name),
     publicKey.export({ type: "spki", format: "der" }),
     extensions(subject),
@@ -85,7 +86,8 @@ function certified(subject: Subject, by?: Signer): { made: Certified; signer: Si
 export interface Authority {
   /** What others are told to trust. */
   readonly root: string;
-  issue(of: { readonly name: string; readonly until?: string }): Certified;
+  /** `since`, `until`: as UTCTime has them, `491231000000Z`. */
+  issue(of: { readonly name: string; readonly since?: string; readonly until?: string }): Certified;
 }
 
 export function authority(name = "Rig"): Authority {
