@@ -16,7 +16,7 @@ export const peers = async (mock: number): Promise<Target[]> => [
 ];
 
 const PORTKEY = { name: "@portkey-ai/gateway", version: "1.15.2" };
-const LITELLM = { name: "litellm[proxy]", version: "1.109.1" };
+const LITELLM = { name: "litellm[proxy]", version: "1.108.7" };
 
 function installed(command: string, args: readonly string[], cwd: string): void {
   process.stderr.write(`${command} ${args.join(" ")}\n`);
