@@ -1,6 +1,7 @@
 // Other gateways, from their registries, as their own pages say that they are run. They are installed into a temporary folder
 // the first time, and found there the next.
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +10,7 @@ import { ended, NODE, run } from "./process.ts";
 import { CHAT, type Target } from "./targets.ts";
 import { freePort } from "../kit/ports.ts";
 
-/** Both check no key and keep no ledger as they are run here. */
+/** Neither keeps a ledger as they are run here. Portkey checks no key, LiteLLM the one that it does not start without. */
 export const peers = async (mock: number): Promise<Target[]> => [
   await portkey(mock),
   await litellm(mock),
@@ -82,11 +83,17 @@ async function litellm(mock: number): Promise<Target> {
 `,
   );
   const port = await freePort();
+  const key = `sk-${randomBytes(16).toString("hex")}`;
   const child = run(["--config", config, "--host", "127.0.0.1", "--port", String(port)], 0, {
     cwd: dir,
     node: command,
     ipc: false,
-    env: { ...process.env, LITELLM_LOG: "ERROR", LITELLM_LOCAL_MODEL_COST_MAP: "True" },
+    env: {
+      ...process.env,
+      LITELLM_LOG: "ERROR",
+      LITELLM_LOCAL_MODEL_COST_MAP: "True",
+      LITELLM_MASTER_KEY: key,
+    },
   });
   child.stdout!.resume();
   child.stderr!.resume();
@@ -96,7 +103,7 @@ async function litellm(mock: number): Promise<Target> {
     pid: child.pid!,
     port,
     path: CHAT,
-    headers: { authorization: "Bearer none" },
+    headers: { authorization: `Bearer ${key}` },
     prefix: "",
     chatOnly: true,
     mostStreams: 50,
@@ -105,7 +112,7 @@ async function litellm(mock: number): Promise<Target> {
 }
 
 async function up(address: string): Promise<void> {
-  for (let i = 0; i < 1_200; i++) {
+  for (let i = 0; i < 3_600; i++) {
     const answers = await fetch(address).then(
       ({ ok }) => ok,
       () => false,
