@@ -19,6 +19,8 @@ import { secretOf } from "./alerts/sign.ts";
 import { ofSpending } from "./alerts/spending.ts";
 
 const SECOND_MS = 1_000;
+/** The gateway waits five seconds for an observer that ends. */
+const END_MS = 3_000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** How often the spend of this hour is looked at. */
@@ -172,8 +174,10 @@ export default defineObserver({
       (made) => made.close(),
     );
     const resting = ctx.shared("resting", () => new Resting());
+    const over = new AbortController();
+    const { fetch, log } = ctx;
     const deliveries = receivers.map(
-      (to) => new Delivery(to, { outbox, fetch: ctx.fetch, log: ctx.log, retryMs }),
+      (to) => new Delivery(to, { outbox, fetch, log, retryMs, over: over.signal }),
     );
     const go = () => Promise.all(deliveries.map((each) => each.go()));
     /** Resolves when it is on the disk. */
@@ -203,7 +207,10 @@ export default defineObserver({
         },
       }),
       async end() {
+        // A receiver that hangs is waited for no longer: what it has not answered for is tried again by who comes next.
+        const late = setTimeout(() => over.abort(), END_MS);
         await go();
+        clearTimeout(late);
       },
       commands: {
         test: testing(receivers, gateway, ctx.fetch),

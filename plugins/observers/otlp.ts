@@ -111,12 +111,14 @@ export default defineObserver({
         "variables cannot be read, and are passed over",
       );
     const counts = ctx.shared("counts", () => ({ traces: none(), metrics: none(), logs: none() }));
-    const posts = postsOf(settings, options.retry_ms, ctx);
+    const over = new AbortController();
+    const posts = postsOf(settings, options.retry_ms, ctx, over.signal);
     const batched = (signal: "traces" | "logs") =>
       posts[signal] && new Batches(settings, counts[signal], posts[signal]);
     const spans = batched("traces");
     const lines = batched("logs");
     ctx.onDispose(() => {
+      over.abort();
       spans?.abandon();
       lines?.abandon();
     });
@@ -146,7 +148,10 @@ export default defineObserver({
       },
       async end() {
         for (const post of Object.values(posts)) post?.hurry(END_MS);
+        // A collector that hangs is waited for no longer: what it has not answered for is lost, and counted.
+        const late = setTimeout(() => over.abort(), END_MS);
         await Promise.all([spans?.flush(), lines?.flush(), pushed?.push()]);
+        clearTimeout(late);
       },
       commands: {
         state: {
@@ -177,9 +182,8 @@ function postsOf(
   { destinations, resource }: OtlpSettings,
   retryMs: number,
   ctx: Context,
+  over: AbortSignal,
 ): { readonly [S in Signal]: Post | undefined } {
-  const over = new AbortController();
-  ctx.onDispose(() => over.abort());
   const made = (signal: Signal) => {
     const to = destinations[signal];
     let before: string | undefined;
@@ -194,7 +198,7 @@ function postsOf(
     const again = signal === "metrics" ? 0 : retryMs;
     return (
       to &&
-      new Post({ signal, to, resource, retryMs: again, fetch: ctx.fetch, over: over.signal, tell })
+      new Post({ signal, to, resource, retryMs: again, fetch: ctx.fetch, over, tell })
     );
   };
   return { traces: made("traces"), metrics: made("metrics"), logs: made("logs") };

@@ -189,8 +189,15 @@ async function made(at: Inspector, load: () => Promise<number>): Promise<string>
   return rows("made a request", new Map(Object.entries(result.value)), requests, 2);
 }
 
+export interface WhereOptions {
+  readonly warmMs: number;
+  readonly durability: string;
+  /** What is mounted, in YAML's flow style. */
+  readonly observers?: string;
+}
+
 /** What one gateway does for a request of the lane, as text. */
-export async function where(lane: Lane, of: { warmMs: number; durability: string }) {
+export async function where(lane: Lane, of: WhereOptions) {
   const mock = await serving("mock.ts", [], 1);
   const driver = run([`${import.meta.dirname}/load.ts`], 1);
   const side: Side = { driver, mock };

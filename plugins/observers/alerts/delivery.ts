@@ -26,6 +26,8 @@ export interface DeliveryOptions {
   /** The first time that a letter is tried again is so much later. */
   readonly retryMs: number;
   readonly now?: () => number;
+  /** Aborts when nothing is waited for any more: what waits is the next one's. */
+  readonly over?: AbortSignal;
 }
 
 /** Undefined: the receiver has it. Otherwise why not. */
@@ -34,6 +36,7 @@ export async function post(
   alert: Alert,
   fetch: Context["fetch"],
   now: number,
+  over?: AbortSignal,
 ): Promise<string | undefined> {
   const body = JSON.stringify(format === "slack" ? { text: sentence(alert) } : alert);
   try {
@@ -45,7 +48,7 @@ export async function post(
         ...signed(alert.id, body, secret, now),
       },
       body,
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.any([AbortSignal.timeout(PATIENCE_MS), ...(over ? [over] : [])]),
     });
     await answer.body?.cancel();
     // A redirect is none of ours to follow, so it is a refusal too.
@@ -76,11 +79,11 @@ export class Delivery {
   }
 
   async #all(): Promise<void> {
-    const { outbox, fetch } = this.#of;
+    const { outbox, fetch, over } = this.#of;
     while (this.#now() >= this.#pausedUntil) {
       const one = outbox.take(this.#to.name, this.#now());
       if (!one) return;
-      const why = await post(this.#to, one.alert, fetch, this.#now());
+      const why = await post(this.#to, one.alert, fetch, this.#now(), over);
       if (why === undefined) await this.#taken(one);
       else await this.#refused(one, why);
     }

@@ -27,7 +27,7 @@ export interface PostOptions {
   /** For so long a batch is tried again. */
   readonly retryMs: number;
   readonly fetch: Context["fetch"];
-  /** Aborts when its generation is over. */
+  /** Aborts when its generation is over: nothing is asked any more, and what is asked is not waited for. */
   readonly over: AbortSignal;
   /** Each change, once: why it takes nothing; undefined: it takes what it is sent. */
   readonly tell: (why: string | undefined) => void;
@@ -60,6 +60,7 @@ export class Post {
   /** How many of them the collector has taken. */
   async send(items: Items): Promise<number> {
     const { over, retryMs } = this.#of;
+    if (over.aborted) return 0;
     const body = await this.#written(items).catch((problem: unknown) => {
       this.#of.tell(String(problem));
     });
@@ -92,7 +93,7 @@ export class Post {
   async #once(
     body: Buffer,
   ): Promise<{ rejected: number } | { why: string; afterMs: number | undefined | null }> {
-    const { to, fetch } = this.#of;
+    const { to, fetch, over } = this.#of;
     const json = to.protocol === "http/json";
     try {
       const answer = await fetch(to.url, {
@@ -104,7 +105,7 @@ export class Post {
           ...to.headers,
         },
         body,
-        signal: AbortSignal.timeout(to.timeoutMs),
+        signal: AbortSignal.any([AbortSignal.timeout(to.timeoutMs), over]),
       });
       const { status } = answer;
       if (status >= 200 && status < 300)
