@@ -2,6 +2,7 @@
 // kept of a call is kept from the one to the other, and only while an observer asks for bills.
 import type { LedgerCall, LedgerLine } from "../../plugin/observer.ts";
 import type { StoreCommand, Verdict } from "../../plugin/store.ts";
+import { Passing } from "../../lib/passing.ts";
 
 const NO_LIMITS: LedgerCall["limits"] = Object.freeze([]);
 
@@ -12,7 +13,7 @@ interface Reserved {
 }
 
 export class ReservedCalls {
-  readonly #open = new Map<string, Reserved>();
+  readonly #open = new Passing<Reserved>();
 
   /** Of a batch that is durable. */
   add(lines: LedgerLine[], batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {
@@ -20,7 +21,7 @@ export class ReservedCalls {
       const command = batch[i]!;
       const verdict = verdicts[i];
       if (!verdict?.ok) continue;
-      if (command.do === "reserve") this.#open.set(command.attempt, { command, verdict });
+      if (command.do === "reserve") this.#open.put(command.attempt, { command, verdict });
       else if (command.do === "settle") lines.push(this.#settled(command));
       else if (command.do === "adjust") lines.push(adjusted(command));
     }
@@ -28,8 +29,7 @@ export class ReservedCalls {
 
   #settled(command: CommandOf<"settle">): LedgerLine {
     const { at, attempt, state, usage, costNano, outcome, finish, ms } = command;
-    const reserved = this.#open.get(attempt);
-    this.#open.delete(attempt);
+    const reserved = this.#open.take(attempt);
     const call = reserved && callOf(reserved);
     return { type: "settle", at, attempt, call, state, usage, costNano, outcome, finish, ms };
   }

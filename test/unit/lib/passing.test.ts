@@ -1,0 +1,33 @@
+import fc from "fast-check";
+import { it } from "vitest";
+import { Passing } from "../../../src/lib/passing.ts";
+
+it("has what was put and not taken, whatever comes and goes in between", () => {
+  // Few names, many of which begin their search at one place, and enough of them that it widens.
+  const name = fc.oneof(
+    fc.nat(40).map((n) => `same-end-of-sixteen-characters:${n}`.split("").toReversed().join("")),
+    fc.nat(1_000).map((n) => `${n}.1`),
+    fc.constant(""),
+  );
+  const step = fc.record({
+    name,
+    isPut: fc.oneof({ arbitrary: fc.constant(true), weight: 3 }, fc.boolean()),
+    value: fc.nat(),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 600, size: "max" }), (steps) => {
+      const passing = new Passing<number>();
+      const known = new Map<string, number>();
+      const takes = (name: string) => passing.take(name) === known.get(name);
+      for (const { name, isPut, value } of steps)
+        if (isPut) {
+          passing.put(name, value);
+          known.set(name, value);
+        } else {
+          if (!takes(name)) return false;
+          known.delete(name);
+        }
+      return passing.size === known.size && [...known.keys()].every(takes) && passing.size === 0;
+    }),
+  );
+});
