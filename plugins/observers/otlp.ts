@@ -2,10 +2,8 @@
 // of a prompt or an answer can be in it.
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { SPELLINGS, spellingsOf } from "./genai.ts";
-import { Alike } from "./alike.ts";
 import { Batches, type BatchCounts } from "./otlp/batches.ts";
-import { Kept } from "./otlp/items.ts";
-import { sayNotice, sayRefusal, sayRequest } from "./otlp/logs.ts";
+import { sayNotice, sayRefusal, sayRequest, telling } from "./otlp/logs.ts";
 import { Post } from "./otlp/post.ts";
 import { pushing } from "./otlp/push.ts";
 import { keeps, SAMPLERS } from "./otlp/sampler.ts";
@@ -17,7 +15,7 @@ import {
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
-import { saySpans, spanNames, spansOf, type SpanOptions } from "./otlp/spans.ts";
+import { saySpans, spansOf } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/shapes.ts";
 
 const texts = (description: string, more: object = {}) =>
@@ -127,8 +125,7 @@ export default defineObserver({
     const pushed =
       posts.metrics && pushing(posts.metrics, settings, spellings, counts.metrics, ctx);
     const kept = keeps({ ...settings, slowMs: options.slow_ms });
-    const alike = new Alike(() => new Kept());
-    const tell: SpanOptions = { names: spanNames(spellings), alike, keys, labels };
+    const tell = telling(spellings, { keys, labels });
     return {
       seen(batch: readonly RequestRecord[]) {
         pushed?.seen(batch);
@@ -196,10 +193,7 @@ function postsOf(
     };
     // Metrics say all of it again the next time.
     const again = signal === "metrics" ? 0 : retryMs;
-    return (
-      to &&
-      new Post({ signal, to, resource, retryMs: again, fetch: ctx.fetch, over, tell })
-    );
+    return to && new Post({ signal, to, resource, retryMs: again, fetch: ctx.fetch, over, tell });
   };
   return { traces: made("traces"), metrics: made("metrics"), logs: made("logs") };
 }

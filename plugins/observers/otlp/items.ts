@@ -3,13 +3,31 @@
 import type { Attributes } from "./attributes.ts";
 import type { Message } from "./protobuf.ts";
 
-/** Bytes of what many items have alike, a part of a span or of a line each. */
+/** What many items have alike: a span or a line as far as they all go, and where in it they differ. */
+export interface Template {
+  readonly bytes: Buffer;
+  /** In the order in which they are said. */
+  readonly holes: readonly number[];
+}
+
+/** Of requests that are much alike. */
 export class Kept {
-  request: Buffer | undefined;
-  call: Buffer | undefined;
-  line: Buffer | undefined;
+  /** A request that begins its trace, and one that is in its client's. */
+  request: Template | undefined;
+  child: Template | undefined;
+  /** A call, and one that content came of. */
+  call: Template | undefined;
+  told: Template | undefined;
+  line: Template | undefined;
 }
 export type KeptPart = keyof Kept;
+
+/** What is alike of all that share one `Kept`. */
+export interface Likeness<T> {
+  /** Said of each: ids, moments and doubles, always the same ones; what else it says is alike. */
+  each(to: Items, of: T): void;
+  all(to: Items, of: T): void;
+}
 
 export interface Items {
   /** How many are in it. */
@@ -27,8 +45,8 @@ export interface Items {
   moment(field: string, ms: number): void;
   /** A message within it: what is said by `say` is said of that. */
   within(field: string, say: () => void): void;
-  /** What all that share one `kept` say alike. */
-  alike(kept: Kept | undefined, part: KeptPart, say: () => void): void;
+  /** What all that share one `kept` say alike, but for ids, moments and doubles. */
+  alike<T>(kept: Kept | undefined, part: KeptPart, of: T, say: Likeness<T>): void;
   /** One that is there whole. */
   add(item: Message): void;
   /** Empty, for the next batch. */

@@ -1,5 +1,5 @@
 import { ListedAttributes, nanos } from "./attributes.ts";
-import type { Items, Kept, KeptPart } from "./items.ts";
+import type { Items, Kept, KeptPart, Likeness } from "./items.ts";
 import type { Message } from "./protobuf.ts";
 
 /** As the members of a list. */
@@ -56,8 +56,9 @@ export class JsonItems implements Items {
     else item[field] = said;
   }
 
-  alike(_kept: Kept | undefined, _part: KeptPart, say: () => void): void {
-    say();
+  alike<T>(_kept: Kept | undefined, _part: KeptPart, of: T, say: Likeness<T>): void {
+    say.each(this, of);
+    say.all(this, of);
   }
 
   #said(): Message {

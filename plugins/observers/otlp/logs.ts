@@ -1,12 +1,17 @@
 // A request as a line of a log, and what the gateway tells of itself.
 import type { Notice, RequestRecord, TurnedAway, Usage } from "tollgate/plugin";
+import { Alike } from "../alike.ts";
+import type { Spelling } from "../genai.ts";
 import { usd } from "../usd.ts";
-import type { Items } from "./items.ts";
+import { type Items, Kept, type Likeness } from "./items.ts";
 import {
   aboutRequest,
+  callLikeness,
   hasFailed,
   ofItsOwn,
   readTokens,
+  requestLikeness,
+  spanNames,
   writtenTokens,
   type SpanOptions,
 } from "./spans.ts";
@@ -15,29 +20,53 @@ const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 
 /** Every request has one, also where its spans are not kept. */
 export function sayRequest(to: Items, record: RequestRecord, of: SpanOptions): void {
-  const { trace, at, calls, status } = record;
   to.begin();
-  when(to, at);
-  to.id("traceId", trace.traceId);
-  to.id("spanId", trace.spanId);
-  to.alike(of.alike.of(record), "line", () => {
+  to.alike(of.alike.of(record), "line", record, of.line);
+  ofItsOwn(to, record, of);
+  to.attributes
+    .add("tollgate.usage.input_tokens", total(record, readTokens))
+    .add("tollgate.usage.output_tokens", total(record, writtenTokens))
+    .add("tollgate.cost.usd", costOf(record));
+  to.end();
+}
+
+const lineLikeness = (keys: boolean): Likeness<RequestRecord> => ({
+  each(to, { trace, at, ms, ownMs }) {
+    when(to, at);
+    to.id("traceId", trace.traceId);
+    to.id("spanId", trace.spanId);
+    to.attributes
+      .double("tollgate.own_seconds", ownMs / 1_000)
+      .double("tollgate.seconds", ms / 1_000);
+  },
+  all(to, record) {
+    const { calls, status } = record;
     const severity = hasFailed(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
     what(to, severity, `${record.method} ${record.route} ${status}`, "tollgate.request");
-    aboutRequest(to, record, of);
+    aboutRequest(to, record, keys);
     to.attributes
       .add("tollgate.served", record.served)
       .add("tollgate.credential", calls.at(-1)?.credential)
       .add("tollgate.lane", record.lane ?? undefined)
       .add("tollgate.stream", record.stream)
       .add("tollgate.finish", record.finish);
-  });
-  ofItsOwn(to, record, of);
-  to.attributes
-    .double("tollgate.seconds", record.ms / 1_000)
-    .add("tollgate.usage.input_tokens", total(record, readTokens))
-    .add("tollgate.usage.output_tokens", total(record, writtenTokens))
-    .add("tollgate.cost.usd", costOf(record));
-  to.end();
+  },
+});
+
+/** How requests are told, as spans and as lines. `keys`: with the ids of keys and the names of accounts. */
+export function telling(
+  spellings: readonly Spelling[],
+  { keys, labels }: { readonly keys: boolean; readonly labels: boolean },
+): SpanOptions {
+  const names = spanNames(spellings);
+  return {
+    names,
+    alike: new Alike(() => new Kept()),
+    request: requestLikeness(keys),
+    call: callLikeness(names),
+    line: lineLikeness(keys),
+    labels,
+  };
 }
 
 function total(

@@ -1,5 +1,5 @@
 import { EncodedAttributes } from "./encoded-attributes.ts";
-import type { Items, Kept, KeptPart } from "./items.ts";
+import type { Items, Kept, KeptPart, Likeness } from "./items.ts";
 import { one, type Message } from "./protobuf.ts";
 import type { FieldShape, MessageShape } from "./shapes.ts";
 import { Wire } from "./wire.ts";
@@ -33,6 +33,7 @@ export class ProtobufItems implements Items {
   begin(): void {
     // One that could not be said to its end is none.
     this.#wire.cut(this.#end);
+    this.#wire.filled();
     this.#mark = this.#wire.begin(this.#field.n, LENGTH_BYTES);
     this.#enter(this.#field.type);
   }
@@ -53,21 +54,26 @@ export class ProtobufItems implements Items {
   }
 
   id(field: string, digits: string | undefined): void {
-    if (digits !== undefined) this.#wire.hex(this.#of(field).n, digits);
+    if (digits === undefined) return;
+    if (this.#wire.fills) this.#wire.fillHex(digits);
+    else this.#wire.hex(this.#of(field).n, digits);
   }
   text(field: string, text: string | undefined): void {
-    if (text !== undefined) this.#wire.text(this.#of(field).n, text);
+    if (text !== undefined && !this.#wire.fills) this.#wire.text(this.#of(field).n, text);
   }
   number(field: string, value: number): void {
+    if (this.#wire.fills) return;
     const { n, type } = this.#of(field);
     if (type === "fixed32") this.#wire.fixed32(n, value);
     else this.#wire.varint(n, value);
   }
   moment(field: string, ms: number): void {
-    this.#wire.moment(this.#of(field).n, ms);
+    if (this.#wire.fills) this.#wire.fillMoment(ms);
+    else this.#wire.moment(this.#of(field).n, ms);
   }
 
   within(field: string, say: () => void): void {
+    if (this.#wire.fills) return say();
     const shape = this.#shape;
     const { n, type } = this.#of(field);
     const mark = this.#wire.begin(n);
@@ -77,12 +83,20 @@ export class ProtobufItems implements Items {
     this.#wire.close(mark);
   }
 
-  alike(kept: Kept | undefined, part: KeptPart, say: () => void): void {
-    const there = kept?.[part];
-    if (there) return this.#wire.raw(there);
-    const from = this.#wire.length;
-    say();
-    if (kept) kept[part] = this.#wire.copied(from);
+  alike<T>(kept: Kept | undefined, part: KeptPart, of: T, say: Likeness<T>): void {
+    const wire = this.#wire;
+    const template = kept?.[part];
+    if (template) {
+      wire.fill(template);
+      say.each(this, of);
+      return wire.filled();
+    }
+    const from = wire.length;
+    wire.note();
+    say.each(this, of);
+    const holes = wire.noted();
+    say.all(this, of);
+    if (kept) kept[part] = { bytes: wire.copied(from), holes: holes.map((at) => at - from) };
   }
 
   #whole(): void {

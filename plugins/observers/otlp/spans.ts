@@ -17,15 +17,16 @@ import {
   type Spelling,
 } from "../genai.ts";
 import { usd } from "../usd.ts";
-import type { Items, Kept } from "./items.ts";
+import type { Items, Kept, Likeness } from "./items.ts";
 
 export interface SpanOptions {
   /** Of the names of generative AI. */
   readonly names: SpanNames;
   /** What is said of many requests alike. */
   readonly alike: Alike<Kept>;
-  /** Whether the ids of keys and the names of accounts are told. */
-  readonly keys: boolean;
+  readonly request: Likeness<RequestRecord>;
+  readonly call: Likeness<Called>;
+  readonly line: Likeness<RequestRecord>;
   readonly labels: boolean;
 }
 
@@ -52,7 +53,7 @@ export const spansOf = ({ calls }: RequestRecord): number => 1 + calls.length;
 export function saySpans(next: () => Items, record: RequestRecord, of: SpanOptions): void {
   const kept = of.alike.of(record);
   requestSpan(next(), record, of, kept);
-  for (const call of record.calls) callSpan(next(), { record, call, kept }, of.names);
+  for (const call of record.calls) callSpan(next(), { record, call }, of, kept);
 }
 
 function requestSpan(
@@ -61,32 +62,34 @@ function requestSpan(
   of: SpanOptions,
   kept: Kept | undefined,
 ): void {
-  const { trace, at, ms } = record;
   to.begin();
-  to.id("traceId", trace.traceId);
-  to.id("spanId", trace.spanId);
-  to.text("traceState", trace.state);
-  to.id("parentSpanId", trace.parentId);
-  to.moment("startTimeUnixNano", at - ms);
-  to.moment("endTimeUnixNano", at);
-  to.number("flags", SAMPLED | HAS_REMOTE | (trace.parentId === undefined ? 0 : REMOTE));
-  to.alike(kept, "request", () => {
-    to.text("name", `${record.method} ${record.route}`);
-    to.number("kind", SERVER);
-    if (hasFailed(record)) to.within("status", () => to.number("code", ERROR));
-    aboutRequest(to, record, of);
-  });
+  to.alike(kept, record.trace.parentId === undefined ? "request" : "child", record, of.request);
+  to.text("traceState", record.trace.state);
   ofItsOwn(to, record, of);
   if (record.calls.length > 1) attempts(to, record);
   to.end();
 }
 
+export const requestLikeness = (keys: boolean): Likeness<RequestRecord> => ({
+  each(to, { trace, at, ms, ownMs }) {
+    to.id("traceId", trace.traceId);
+    to.id("spanId", trace.spanId);
+    to.id("parentSpanId", trace.parentId);
+    to.moment("startTimeUnixNano", at - ms);
+    to.moment("endTimeUnixNano", at);
+    to.attributes.double("tollgate.own_seconds", ownMs / 1_000);
+  },
+  all(to, record) {
+    to.number("flags", SAMPLED | HAS_REMOTE | (record.trace.parentId === undefined ? 0 : REMOTE));
+    to.text("name", `${record.method} ${record.route}`);
+    to.number("kind", SERVER);
+    if (hasFailed(record)) to.within("status", () => to.number("code", ERROR));
+    aboutRequest(to, record, keys);
+  },
+});
+
 /** What a request and its line in the log say of it, and what others may have alike. */
-export function aboutRequest(
-  { attributes }: Items,
-  record: RequestRecord,
-  { keys }: SpanOptions,
-): void {
+export function aboutRequest({ attributes }: Items, record: RequestRecord, keys: boolean): void {
   const { fault, status } = record;
   attributes
     .add("http.request.method", record.method)
@@ -108,13 +111,9 @@ export function aboutRequest(
 }
 
 /** What no other has. */
-export function ofItsOwn(
-  { attributes }: Items,
-  { id, ownMs, labels }: RequestRecord,
-  of: SpanOptions,
-): void {
-  attributes.add("tollgate.request.id", id).double("tollgate.own_seconds", ownMs / 1_000);
-  if (of.labels) attributes.all(labels, "tollgate.label.");
+export function ofItsOwn(to: Items, { id, labels }: RequestRecord, of: SpanOptions): void {
+  to.attributes.add("tollgate.request.id", id);
+  if (of.labels) to.attributes.all(labels, "tollgate.label.");
 }
 
 /** A server's span fails by what is not its client's doing. */
@@ -141,33 +140,38 @@ function attempts(to: Items, { calls, at, ms }: RequestRecord): void {
   }
 }
 
-interface Called {
+export interface Called {
   readonly record: RequestRecord;
   readonly call: RequestRecordCall;
-  readonly kept: Kept | undefined;
 }
 
-function callSpan(to: Items, { record, call, kept }: Called, names: SpanNames): void {
-  const { trace, at, ms } = record;
-  const start = Math.min(at - ms + call.startMs, at);
-  const end = Math.min(start + call.ms.total, at);
-  const { content } = call.ms;
+function callSpan(to: Items, called: Called, of: SpanOptions, kept: Kept | undefined): void {
   to.begin();
-  to.id("traceId", trace.traceId);
-  to.id("spanId", call.spanId);
-  to.text("traceState", trace.state);
-  to.id("parentSpanId", trace.spanId);
-  to.moment("startTimeUnixNano", start);
-  to.moment("endTimeUnixNano", end);
-  to.alike(kept, "call", () => aboutCall(to, record, call, names));
-  measures(to, call, names);
-  if (content !== undefined)
+  to.alike(kept, called.call.ms.content === undefined ? "call" : "told", called, of.call);
+  to.text("traceState", called.record.trace.state);
+  measures(to, called.call, of.names);
+  to.end();
+}
+
+export const callLikeness = (names: SpanNames): Likeness<Called> => ({
+  each(to, { record: { trace, at, ms }, call }) {
+    const start = Math.min(at - ms + call.startMs, at);
+    const end = Math.min(start + call.ms.total, at);
+    const { content } = call.ms;
+    to.id("traceId", trace.traceId);
+    to.id("spanId", call.spanId);
+    to.id("parentSpanId", trace.spanId);
+    to.moment("startTimeUnixNano", start);
+    to.moment("endTimeUnixNano", end);
+    if (content === undefined) return;
+    for (const name of names.firstChunk) to.attributes.double(name, content / 1_000);
     to.within("events", () => {
       to.moment("timeUnixNano", Math.min(start + content, end));
       to.text("name", "tollgate.first_content");
     });
-  to.end();
-}
+  },
+  all: (to, { record, call }) => aboutCall(to, record, call, names),
+});
 
 /** What other calls may have alike. */
 function aboutCall(
@@ -199,11 +203,9 @@ function aboutCall(
 
 function measures(
   { attributes }: Items,
-  { usage, ms, costNano }: RequestRecordCall,
+  { usage, costNano }: RequestRecordCall,
   names: SpanNames,
 ): void {
-  if (ms.content !== undefined)
-    for (const name of names.firstChunk) attributes.double(name, ms.content / 1_000);
   attributes
     .each(names.inputTokens, readTokens(usage))
     .each(names.outputTokens, writtenTokens(usage))

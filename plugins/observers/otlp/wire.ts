@@ -1,4 +1,5 @@
 // Bytes as protobuf has them: tags, numbers, texts, and messages within messages.
+import type { Template } from "./items.ts";
 
 const VARINT = 0;
 const I64 = 1;
@@ -16,10 +17,56 @@ for (const [i, digit] of [..."ABCDEF"].entries()) NIBBLE[digit.charCodeAt(0)] = 
 
 export class Wire {
   #buffer: Buffer;
+  #view: DataView;
   #at = 0;
+  /** Where ids, moments and doubles were written, while that is noted. */
+  #notes: number[] | undefined;
+  /** Where those of a template stand, from its begin on, and which of them is next. */
+  #holes: readonly number[] = [];
+  #hole = 0;
+  #base = 0;
+  #fills = false;
 
   constructor(size: number) {
     this.#buffer = Buffer.allocUnsafe(size);
+    this.#view = viewOf(this.#buffer);
+  }
+
+  note(): void {
+    this.#notes = [];
+  }
+  noted(): readonly number[] {
+    const notes = this.#notes ?? [];
+    this.#notes = undefined;
+    return notes;
+  }
+
+  /** Its ids, moments and doubles are those of another one, which are said next. */
+  fill({ bytes, holes }: Template): void {
+    this.#base = this.#at;
+    this.raw(bytes);
+    this.#holes = holes;
+    this.#hole = 0;
+    this.#fills = true;
+  }
+  filled(): void {
+    this.#fills = false;
+  }
+  get fills(): boolean {
+    return this.#fills;
+  }
+
+  fillHex(digits: string): void {
+    this.#hex(this.#next(), digits);
+  }
+  fillMoment(ms: number): void {
+    this.#moment(this.#next(), ms);
+  }
+  fillDouble(value: number): void {
+    this.#view.setFloat64(this.#next(), value, true);
+  }
+  #next(): number {
+    return this.#base + this.#holes[this.#hole++]!;
   }
 
   get length(): number {
@@ -75,28 +122,43 @@ export class Wire {
   }
 
   text(n: number, text: string): void {
+    if (text.length < 0x80 && this.plain(n, text)) return;
     this.#tag(n, LEN);
-    const { length } = text;
-    if (length < 0x80) {
-      this.#room(1 + length);
-      const buffer = this.#buffer;
-      const from = this.#at + 1;
-      let i = 0;
-      for (; i < length; i++) {
-        const code = text.charCodeAt(i);
-        if (code > 0x7f) break;
-        buffer[from + i] = code;
-      }
-      if (i === length) {
-        buffer[from - 1] = length;
-        this.#at = from + length;
-        return;
-      }
-    }
     const size = Buffer.byteLength(text);
     this.#room(size + 10);
     this.#varint(size);
     this.#at += this.#buffer.write(text, this.#at);
+  }
+
+  /** False, and nothing is written, where it is not all ASCII. At most 127 characters. */
+  plain(n: number, text: string): boolean {
+    const { length } = text;
+    this.#room(20 + length);
+    const start = this.#at;
+    this.#tag(n, LEN);
+    const buffer = this.#buffer;
+    const from = this.#at + 1;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 0x7f) {
+        this.#at = start;
+        return false;
+      }
+      buffer[from + i] = code;
+    }
+    buffer[from - 1] = length;
+    this.#at = from + length;
+    return true;
+  }
+
+  /** Few bytes: a loop is faster than a call that copies. */
+  short(bytes: Buffer): void {
+    const { length } = bytes;
+    this.#room(length);
+    const buffer = this.#buffer;
+    const from = this.#at;
+    for (let i = 0; i < length; i++) buffer[from + i] = bytes[i]!;
+    this.#at = from + length;
   }
 
   hex(n: number, digits: string): void {
@@ -104,8 +166,15 @@ export class Wire {
     const size = digits.length >> 1;
     this.#room(size + 10);
     this.#varint(size);
-    for (let i = 0; i < size; i++)
-      this.#buffer[this.#at++] =
+    this.#notes?.push(this.#at);
+    this.#hex(this.#at, digits);
+    this.#at += size;
+  }
+
+  #hex(at: number, digits: string): void {
+    const buffer = this.#buffer;
+    for (let i = 0; i < digits.length >> 1; i++)
+      buffer[at + i] =
         (NIBBLE[digits.charCodeAt(2 * i)]! << 4) | NIBBLE[digits.charCodeAt(2 * i + 1)]!;
   }
 
@@ -135,24 +204,33 @@ export class Wire {
   }
   fixed32(n: number, value: number): void {
     this.#tag(n, I32);
-    this.#at = this.#buffer.writeUInt32LE(value, this.#at);
+    this.#view.setUint32(this.#at, value, true);
+    this.#at += 4;
+  }
+
+  moment(n: number, ms: number): void {
+    this.#tag(n, I64);
+    this.#notes?.push(this.#at);
+    this.#moment(this.#at, ms);
+    this.#at += 8;
   }
 
   /** Unix milliseconds, rounded, as nanoseconds: more than a number holds, so in two halves. */
-  moment(n: number, ms: number): void {
-    this.#tag(n, I64);
+  #moment(at: number, ms: number): void {
     const whole = Math.max(0, Math.round(ms));
     const low = (whole % TWO_32) * NANOS;
     const carry = Math.floor(low / TWO_32);
     const high = Math.floor(whole / TWO_32) * NANOS + carry;
-    this.#at = this.#buffer.writeUInt32LE(low - carry * TWO_32, this.#at);
-    this.#at = this.#buffer.writeUInt32LE(high, this.#at);
+    this.#view.setUint32(at, low - carry * TWO_32, true);
+    this.#view.setUint32(at + 4, high, true);
   }
 
   /** Of a list that stands packed in its field. */
   oneDouble(value: number): void {
     this.#room(8);
-    this.#at = this.#buffer.writeDoubleLE(value, this.#at);
+    this.#notes?.push(this.#at);
+    this.#view.setFloat64(this.#at, value, true);
+    this.#at += 8;
   }
   oneFixed64(digits: string): void {
     this.#room(8);
@@ -179,11 +257,15 @@ export class Wire {
     const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes));
     larger.set(this.#buffer.subarray(0, this.#at));
     this.#buffer = larger;
+    this.#view = viewOf(larger);
   }
 }
 
+const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView =>
+  new DataView(buffer, byteOffset, length);
+
 /** Bytes of a varint. */
-function sizeOf(value: number): number {
+export function sizeOf(value: number): number {
   let size = 1;
   for (let left = value; left > 0x7f; left = Math.floor(left / 128)) size++;
   return size;

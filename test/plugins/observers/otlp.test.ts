@@ -8,8 +8,8 @@ import { spellingsOf } from "../../../plugins/observers/genai.ts";
 import { Batches } from "../../../plugins/observers/otlp/batches.ts";
 import { frameOf } from "../../../plugins/observers/otlp/frame.ts";
 import { type Items, Kept } from "../../../plugins/observers/otlp/items.ts";
-import { sayRequest } from "../../../plugins/observers/otlp/logs.ts";
-import { saySpans, spanNames, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
+import { sayRequest, telling as tellingOf } from "../../../plugins/observers/otlp/logs.ts";
+import { saySpans, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
 import { Post } from "../../../plugins/observers/otlp/post.ts";
 import { protobuf, type Message } from "../../../plugins/observers/otlp/protobuf.ts";
 import { rejectedOf } from "../../../plugins/observers/otlp/rejected.ts";
@@ -128,7 +128,7 @@ const requests: fc.Arbitrary<RequestRecord> = fc
   );
 
 describe("what is said of requests", () => {
-  const shared = { names: spanNames(spellingsOf("both")), keys: true, labels: true };
+  const telling = () => tellingOf(spellingsOf("both"), { keys: true, labels: true });
   const RESOURCE = { attributes: [{ key: "service.name", value: { stringValue: "gate" } }] };
   const said = (
     { protocol, signal }: { protocol: "http/json" | "http/protobuf"; signal: "traces" | "logs" },
@@ -151,15 +151,14 @@ describe("what is said of requests", () => {
     (signal) => {
       fc.assert(
         fc.property(fc.array(requests, { minLength: 2, maxLength: 12 }), (all) => {
-          const alike = new Alike(() => new Kept());
-          const anew = () => ({ ...shared, alike: new Alike(() => new Kept()) });
-          const kept = () => ({ ...shared, alike });
-          const plain = sorted(said({ protocol: "http/json", signal }, all, anew));
+          const one = telling();
+          const kept = () => one;
+          const plain = sorted(said({ protocol: "http/json", signal }, all, telling));
           const bytes = { protocol: "http/protobuf", signal } as const;
           expect(sorted(said(bytes, [...all, ...all], kept))).toEqual(
-            sorted(said({ protocol: "http/json", signal }, [...all, ...all], anew)),
+            sorted(said({ protocol: "http/json", signal }, [...all, ...all], telling)),
           );
-          expect(sorted(said(bytes, all, anew))).toEqual(plain);
+          expect(sorted(said(bytes, all, telling))).toEqual(plain);
         }),
         { numRuns: 60 },
       );
@@ -179,7 +178,7 @@ describe("what is said of requests", () => {
   it("is whole where one of them could not be said", () => {
     const frame = frameOf("http/protobuf", "logs", RESOURCE);
     const items = frame.empty();
-    const options = { ...shared, alike: new Alike(() => new Kept()) };
+    const options = telling();
     const good = requestRecord({ model: "fast" });
     sayRequest(items, good, options);
     const bad = { ...good, labels: { a: Symbol("no text") } } as never;
