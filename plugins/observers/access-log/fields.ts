@@ -6,6 +6,7 @@ import {
   type RequestRecordCall,
   type TurnedAway,
   type Unit,
+  type Usage,
 } from "tollgate/plugin";
 import { usd } from "../usd.ts";
 import { cut } from "./text.ts";
@@ -35,13 +36,12 @@ const last = ({ calls }: RequestRecord): RequestRecordCall | undefined => calls.
 const isSo = (value: boolean): true | undefined => value || undefined;
 
 /** Over all attempts: what the ledger has of this request. */
-function counted({ calls }: RequestRecord, unit: Unit): number | undefined {
-  if (calls.length === 1) return calls[0]!.usage[unit];
-  let sum: number | undefined;
-  for (const { usage } of calls) {
-    const count = usage[unit];
-    if (count !== undefined) sum = (sum ?? 0) + count;
-  }
+export function usageOf({ calls }: RequestRecord): Usage {
+  if (calls.length === 1) return calls[0]!.usage;
+  const sum: { [U in Unit]?: number } = {};
+  for (const { usage } of calls)
+    for (const unit of UNITS)
+      if (usage[unit] !== undefined) sum[unit] = (sum[unit] ?? 0) + usage[unit];
   return sum;
 }
 
@@ -78,7 +78,7 @@ function labels({ labels: all }: RequestRecord): RequestRecord["labels"] | undef
 }
 
 const units = Object.fromEntries(
-  UNITS.map((unit): [Unit, Field] => [unit, (record) => counted(record, unit)]),
+  UNITS.map((unit): [Unit, Field] => [unit, (record) => usageOf(record)[unit]]),
 ) as Record<Unit, Field>;
 
 export const FIELDS = {
@@ -126,6 +126,9 @@ export const FIELDS = {
 
 export type FieldName = keyof typeof FIELDS;
 export const NAMES = Object.keys(FIELDS) as readonly FieldName[];
+
+/** Most requests have few of these. */
+export const COUNTS: ReadonlySet<FieldName> = new Set(UNITS);
 
 /** What no request has alike with another one that is else like it. */
 export const OWN: ReadonlySet<FieldName> = new Set([

@@ -1,6 +1,6 @@
-import type { RequestRecord, TurnedAway } from "tollgate/plugin";
+import type { RequestRecord, TurnedAway, Unit } from "tollgate/plugin";
 import { Alike } from "../alike.ts";
-import { DOOR, FIELDS, type FieldName, type FieldValue, OWN } from "./fields.ts";
+import { COUNTS, DOOR, FIELDS, type FieldName, type FieldValue, OWN, usageOf } from "./fields.ts";
 import { bare, named, quoted } from "./text.ts";
 
 /** One request as one line, its end included. */
@@ -13,12 +13,15 @@ type Fields<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
 
 /** `rate`: of requests like this one so many are written; said where it is not all. */
 export function lines(format: Format, names: readonly FieldName[]): Line {
-  const runs = runsOf(names).map(({ isOwn, fields }) => ({
-    isOwn,
-    text: text(
-      format,
-      fields.map((name) => [name, FIELDS[name]] as const),
-    ),
+  const runs = runsOf(names).map(({ of, fields }) => ({
+    isOwn: of !== "alike",
+    text:
+      of === "counts"
+        ? counts(format, fields as Unit[])
+        : text(
+            format,
+            fields.map((name) => [name, FIELDS[name]] as const),
+          ),
   }));
   // Of each run that is alike, by its place.
   const alike = new Alike((): string[] => []);
@@ -45,20 +48,34 @@ export function doorLines(format: Format, names: readonly FieldName[]): Line<Tur
 }
 
 interface FieldRun {
-  /** No two requests are alike in them. */
-  readonly isOwn: boolean;
+  /** `own`: no two requests are alike in them. */
+  readonly of: "own" | "counts" | "alike";
   readonly fields: FieldName[];
 }
 
 function runsOf(names: readonly FieldName[]): readonly FieldRun[] {
   const runs: FieldRun[] = [];
   for (const name of names) {
-    const isOwn = OWN.has(name);
+    const of = COUNTS.has(name) ? "counts" : OWN.has(name) ? "own" : "alike";
     const last = runs.at(-1);
-    if (last?.isOwn === isOwn) last.fields.push(name);
-    else runs.push({ isOwn, fields: [name] });
+    if (last?.of === of) last.fields.push(name);
+    else runs.push({ of, fields: [name] });
   }
   return runs;
+}
+
+/** Each looked for in what was used, which is found once for all of them. */
+function counts(format: Format, units: readonly Unit[]): Text<RequestRecord> {
+  const keys = units.map((unit) => (format === "json" ? `,"${unit}":` : ` ${unit}=`));
+  return (record) => {
+    const usage = usageOf(record);
+    let line = "";
+    for (let i = 0; i < units.length; i++) {
+      const count = usage[units[i]!];
+      if (count !== undefined) line += keys[i]! + count;
+    }
+    return line;
+  };
 }
 
 function whole(format: Format, fields: string, rate: number): string {
