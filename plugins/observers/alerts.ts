@@ -1,22 +1,17 @@
 // Tells operators' programs of what needs a hand: a signed webhook, or a message in a chat. What is to be told is on the disk before
 // the gateway counts it as told, and is tried for a day.
 import { join } from "node:path";
-import {
-  defineObserver,
-  type Context,
-  type Json,
-  type PluginCommand,
-  type Problem,
-} from "tollgate/plugin";
-import { alertOf, EVENTS, type Alert, type AlertEvent, type Happening } from "./alerts/alert.ts";
+import { defineObserver, type Context, type Problem } from "tollgate/plugin";
+import { alertOf, EVENTS, type AlertEvent, type Happening } from "./alerts/alert.ts";
 import { ofDates } from "./alerts/dates.ts";
 import { type DigestEvery, lastOver, ofPeriod } from "./alerts/digest.ts";
-import { Delivery, post, type Receiver } from "./alerts/delivery.ts";
+import { Delivery, type Receiver } from "./alerts/delivery.ts";
 import { ofLine, ofNotice, ofRecord, Resting } from "./alerts/happenings.ts";
 import { Outbox } from "./alerts/outbox.ts";
 import { receiversOf, type Rule } from "./alerts/rules.ts";
 import { secretOf } from "./alerts/sign.ts";
 import { ofSpending } from "./alerts/spending.ts";
+import { testing } from "./alerts/testing.ts";
 
 const SECOND_MS = 1_000;
 /** The gateway waits five seconds for an observer that ends. */
@@ -207,7 +202,7 @@ export default defineObserver({
         },
       }),
       async end() {
-        // A receiver that hangs is waited for no longer: what it has not answered for is tried again by who comes next.
+        // A receiver that hangs is waited for no longer: what it has not answered for the next generation tries again.
         const late = setTimeout(() => over.abort(), END_MS);
         await go();
         clearTimeout(late);
@@ -268,39 +263,4 @@ function digest(
   });
 }
 
-const testing = (
-  receivers: readonly Receiver[],
-  gateway: string,
-  fetch: Context["fetch"],
-): PluginCommand => ({
-  summary: "Send a test to each receiver, or to one, and say what it answers",
-  input: {
-    type: "object",
-    additionalProperties: false,
-    properties: { to: { type: "string", description: "Only this receiver" } },
-  },
-  role: "operator",
-  writes: true,
-  async run({ to }) {
-    const asked = receivers.filter(({ name }) => to === undefined || name === to);
-    return Promise.all(
-      asked.map(async (receiver): Promise<Json> => {
-        const began = performance.now();
-        const why = await post(receiver, testAlert(gateway), fetch, Date.now());
-        const ms = Math.round(performance.now() - began);
-        return { to: receiver.name, ok: why === undefined, ...(why && { why }), ms };
-      }),
-    );
-  },
-});
-
 const HINT = 'write whsec_ and 24 to 64 bytes in base64: "whsec_$(openssl rand -base64 32)"';
-
-const testAlert = (gateway: string): Alert => ({
-  id: `msg_${crypto.randomUUID()}`,
-  type: "alerts.test",
-  at: new Date().toISOString(),
-  gateway,
-  subject: "gateway",
-  data: {},
-});

@@ -17,7 +17,6 @@ import { ended, pinned, run, serving } from "./process.ts";
 import { median } from "./rounds.ts";
 import { type Found, stepsOf } from "./steps.ts";
 import { aimTable, table } from "./table.ts";
-import { laneOf } from "./lanes.ts";
 import { where } from "./where.ts";
 
 const { values: given } = parseArgs({
@@ -151,6 +150,5 @@ else if (unknown !== undefined) {
   say(`There is no lane "${unknown}".\n\n${HELP}`);
   process.exitCode = 1;
 } else if (given.where) {
-  const lane = laneOf(given.lane?.[0] ?? "json-1k", { ms: 0, events: 30 });
-  process.stdout.write(await where(lane, { warmMs: 12_000, durability: "power" }));
+  process.stdout.write(await where(given.lane?.[0] ?? "json-1k"));
 } else await main();

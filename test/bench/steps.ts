@@ -6,7 +6,16 @@ import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { measure, sample, takes, type Result, type Side } from "./rounds.ts";
 import { besidePostgres } from "./postgres.ts";
 import { begun, weighed, type Start } from "./start.ts";
-import { bare, collecting, direct, elsewhere, tollgate, toward, type Target } from "./targets.ts";
+import {
+  bare,
+  collecting,
+  direct,
+  elsewhere,
+  everyObserver,
+  tollgate,
+  toward,
+  type Target,
+} from "./targets.ts";
 import { peers } from "./peers.ts";
 import { young } from "./young.ts";
 
@@ -158,7 +167,7 @@ export function stepsOf(plan: Plan): Steps {
     const sink = await collecting();
     const everything = await tollgate(mock, {
       name: "everything",
-      observers: `[metrics, { use: access-log, with: { file: access.log } }, { use: otlp, with: { endpoint: "${sink.url}" } }]`,
+      observers: everyObserver(sink.url),
     });
     const stop = async () => {
       await everything.stop();

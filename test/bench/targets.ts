@@ -139,6 +139,10 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   };
 }
 
+/** All observers that a gateway may have in use. */
+export const everyObserver = (collector: string): string =>
+  `[metrics, { use: access-log, with: { file: access.log } }, { use: otlp, with: { endpoint: "${collector}" } }]`;
+
 /** A collector that takes everything: what it costs is its own process's, not the gateway's. */
 export async function collecting(): Promise<{ readonly url: string; stop(): void }> {
   const server = createHttpServer((req, res) => req.resume().once("end", () => res.end()));

@@ -3,9 +3,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { ended, ROOT, run, serving } from "./process.ts";
-import { type Lane } from "./lanes.ts";
+import { type Lane, laneOf } from "./lanes.ts";
 import { sample, type Side } from "./rounds.ts";
-import { tollgate, type Target } from "./targets.ts";
+import { collecting, everyObserver, tollgate, type Target } from "./targets.ts";
 
 /** Microseconds between two looks at the stack. */
 const STEP_US = 100;
@@ -189,15 +189,36 @@ async function made(at: Inspector, load: () => Promise<number>): Promise<string>
   return rows("made a request", new Map(Object.entries(result.value)), requests, 2);
 }
 
-export interface WhereOptions {
+interface WhereOptions {
   readonly warmMs: number;
   readonly durability: string;
   /** What is mounted, in YAML's flow style. */
   readonly observers?: string;
 }
 
+/** Lanes of a gateway that is watched, and the load that each has. */
+const WATCHED: Readonly<Record<string, string>> = {
+  metrics: "json-1k",
+  "metrics-sse": "sse-full",
+  everything: "json-1k",
+  "everything-sse": "sse-full",
+};
+
 /** What one gateway does for a request of the lane, as text. */
-export async function where(lane: Lane, of: WhereOptions) {
+export async function where(name: string): Promise<string> {
+  const of = { warmMs: 12_000, durability: "power" };
+  const lane = laneOf(WATCHED[name] ?? name, { ms: 0, events: 30 });
+  if (!Object.hasOwn(WATCHED, name)) return looked(lane, of);
+  if (name.startsWith("metrics")) return looked(lane, { ...of, observers: "[metrics]" });
+  const sink = await collecting();
+  try {
+    return await looked(lane, { ...of, observers: everyObserver(sink.url) });
+  } finally {
+    sink.stop();
+  }
+}
+
+async function looked(lane: Lane, of: WhereOptions): Promise<string> {
   const mock = await serving("mock.ts", [], 1);
   const driver = run([`${import.meta.dirname}/load.ts`], 1);
   const side: Side = { driver, mock };

@@ -1,0 +1,39 @@
+// A test to each receiver, which the operator asks for: as an alert goes, and what the receiver answers.
+import type { Context, Json, PluginCommand } from "tollgate/plugin";
+import type { Alert } from "./alert.ts";
+import { post, type Receiver } from "./delivery.ts";
+
+export const testing = (
+  receivers: readonly Receiver[],
+  gateway: string,
+  fetch: Context["fetch"],
+): PluginCommand => ({
+  summary: "Send a test to each receiver, or to one, and say what it answers",
+  input: {
+    type: "object",
+    additionalProperties: false,
+    properties: { to: { type: "string", description: "Only this receiver" } },
+  },
+  role: "operator",
+  writes: true,
+  async run({ to }) {
+    const asked = receivers.filter(({ name }) => to === undefined || name === to);
+    return Promise.all(
+      asked.map(async (receiver): Promise<Json> => {
+        const began = performance.now();
+        const why = await post(receiver, testAlert(gateway), fetch, Date.now());
+        const ms = Math.round(performance.now() - began);
+        return { to: receiver.name, ok: why === undefined, ...(why && { why }), ms };
+      }),
+    );
+  },
+});
+
+const testAlert = (gateway: string): Alert => ({
+  id: `msg_${crypto.randomUUID()}`,
+  type: "alerts.test",
+  at: new Date().toISOString(),
+  gateway,
+  subject: "gateway",
+  data: {},
+});
