@@ -9,9 +9,6 @@ import { foreign, importsOf } from "../floors.ts";
 const FOLDER = join(import.meta.dirname, "../../examples/packages");
 const names = readdirSync(FOLDER).filter((one) => existsSync(join(FOLDER, one, "package.json")));
 
-/** A relay of a protocol is more than an example of a hook. */
-const MOST: Readonly<Record<string, number>> = { "frontend-mcp-relay": 200 };
-
 describe.each(names)("%s", async (name) => {
   const at = (path: string) => join(FOLDER, name, path);
   const source = readFileSync(at("src/index.ts"), "utf8");
@@ -19,7 +16,7 @@ describe.each(names)("%s", async (name) => {
 
   it("is one file that can be read at once, on what third parties get", () => {
     expect(readdirSync(at("src"))).toEqual(["index.ts"]);
-    expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(MOST[name] ?? 150);
+    expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(150);
     for (const one of importsOf(source))
       expect(foreign(`plugins/examples/${name}`, one, [])).toBeUndefined();
   });

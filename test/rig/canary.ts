@@ -145,6 +145,12 @@ const answers =
     return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
   };
 
+/** What people mount that keeps answers. */
+const CACHE = new URL(
+  "../../examples/packages/middleware-exact-cache/src/index.ts",
+  import.meta.url,
+).pathname;
+
 /** Where gateway.yaml has its secrets from. */
 const environment = ({ provider, hook }: Words) => ({ CANARY_KEY: provider, CANARY_HOOK: hook });
 
@@ -173,7 +179,7 @@ export async function canary(of: {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
   const yaml = `frontends: ${FRONTENDS.replace("]", ", models, usage]")}
-middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
+middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }, { use: "${CACHE}" }${leak}]
 observers:
   - { use: metrics, with: { keys: true, labels: [x-team] } }
   - { use: access-log, with: { file: access.log } }
@@ -189,6 +195,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
   const wrong: string[] = [];
   let sinks = 0;
   let requests = 0;
+  let hits = 0;
   let gateway: Daemon | undefined;
   try {
     gateway = await startGateway({
@@ -211,6 +218,11 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
     for (const one of scenarios(words, keys)) {
       requests++;
       const told = await ask(gateway.url, one);
+      if (told.includes('["x-tollgate-cache","hit')) {
+        hits++;
+        if ("service-zdr" in one.headers)
+          wrong.push(`a kept answer under Service-ZDR: ${one.path}`);
+      }
       // To its own client an answer may say all but the secrets of others.
       wrong.push(
         ...found(`told: ${one.path}`, Buffer.from(told), {
@@ -219,6 +231,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
         }),
       );
     }
+    if (hits === 0) wrong.push("no answer came of the cache");
     of.say(`${requests} requests, ${up.requests.length} calls`);
     let attempt = "";
     for (let after: string | undefined, more = true; more;) {
@@ -302,6 +315,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       wrong: [...new Set(wrong)],
       counts: {
         requests,
+        hits,
         calls: up.requests.length,
         sinks,
         spellings: spellings(words.prompt).length,
@@ -392,6 +406,9 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
   for (const door of ["chat", "messages", "responses"] as const) {
     const body = DOORS[door].body("over", words.prompt, true);
     yield one(door, body, {}, headersOf(door, key));
+    const again = { ...body, model: "clean-chat/model" };
+    for (const zdr of [{}, { "service-zdr": "required" }])
+      for (let turn = 0; turn < 2; turn++) yield one(door, again, {}, zdr);
     yield one(door, { ...body, model: "keeps-chat/model" }, {}, { "service-zdr": "strict" });
     yield one(door, { ...body, model: "nobody/model" });
     yield one(door, { ...body, store: true, container: "c" }, {}, { "service-zdr": "required" });

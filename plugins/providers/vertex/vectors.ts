@@ -12,28 +12,10 @@ import {
   type Opt,
   type Protocol,
 } from "tollgate/plugin";
-import {
-  emitVectors,
-  notStreamed,
-  textsOnly,
-  vectorOf,
-  wordFor,
-  type TaskWords,
-} from "tollgate/protocols/embeddings";
-import { gemini } from "tollgate/protocols/gemini";
+import { emitVectors, notStreamed, textsOnly, vectorOf } from "tollgate/protocols/embeddings";
+import { gemini, taskWord } from "tollgate/protocols/gemini";
 import { plain } from "tollgate/protocols/look";
 import { bareName, modelAt } from "./places.ts";
-
-const WORDS: TaskWords = {
-  query: "RETRIEVAL_QUERY",
-  document: "RETRIEVAL_DOCUMENT",
-  classification: "CLASSIFICATION",
-  clustering: "CLUSTERING",
-  similarity: "SEMANTIC_SIMILARITY",
-  question: "QUESTION_ANSWERING",
-  fact: "FACT_VERIFICATION",
-  code_query: "CODE_RETRIEVAL_QUERY",
-};
 
 export const vertexVectors = (): Protocol<"embedding"> => ({
   id: "vertex-predict",
@@ -65,7 +47,7 @@ function request(r: EmbeddingRequest, of: CallContext): Body {
   const texts = textsOnly(r, of);
   if (texts.length > 1 && bareName(of.model).startsWith("gemini-"))
     fail("unsupported", `${of.model} takes one text a request.`, { param: "input" });
-  const task = wordFor(r.task, WORDS, of, "input_type");
+  const task = taskWord(r, of);
   // What is too long loses its end here, or is refused.
   if (r.truncate === "start") of.lose("truncate", "approximated");
   const autoTruncate = r.truncate === undefined ? undefined : r.truncate !== "none";

@@ -34,6 +34,7 @@ import { ID, isListed, knows } from "./words.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 export { geminiEmbedding, geminiEmbeddingOne } from "./embedding.ts";
+export { taskWord } from "./tasks.ts";
 
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,

@@ -59,7 +59,7 @@ async function house(stream: boolean) {
         "chat-completions",
         {
           use: "mcp-relay",
-          with: { servers: { exa: { url: `${server.url}/mcp`, token: "canary-token", tools } } },
+          with: { name: "exa", url: `${server.url}/mcp`, token: "canary-token", tools },
         },
       ],
       middleware: ["door"],

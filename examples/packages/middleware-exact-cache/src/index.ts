@@ -16,7 +16,6 @@ interface Shelf {
 }
 
 const MB = 1024 * 1024;
-const LARGEST = 2 * MB;
 /** They say who asks, and not what. */
 const WHO = new Set(["user", "metadata", "safety_identifier"]);
 
@@ -105,6 +104,8 @@ export default defineMiddleware({
     return {
       async attempt(call, next) {
         const x = call.exchange;
+        // Where it was tried before, that is over: a request must not wait for itself.
+        void keeping.get(x)?.(false);
         const said = String(x.headers["cache-control"] ?? "");
         const tenant = tenantOf(x, share);
         const off = x.privacy !== "off" || x.op !== "generate" || varies(x);
@@ -127,7 +128,6 @@ export default defineMiddleware({
         const flight = Promise.withResolvers<Kept | undefined>();
         shelf.flights.set(name, flight.promise);
         let recorded: Promise<RecordedAnswer | null> | undefined;
-        void keeping.get(x)?.(false);
         keeping.set(x, async (fine) => {
           const answer = fine && (await recorded);
           const one = answer ? { tenant, answer, at: Date.now() } : undefined;
@@ -136,7 +136,7 @@ export default defineMiddleware({
           flight.resolve(one);
         });
         const reply = await next();
-        recorded = reply.record(LARGEST);
+        recorded = reply.record(2 * MB);
         return reply;
       },
       // An answer that was cut at its length, filtered or refused is not given again.

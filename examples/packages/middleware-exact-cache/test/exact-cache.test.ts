@@ -132,6 +132,17 @@ test("what was cut, refused, failed, or comes of what a provider keeps is not gi
   }
 });
 
+test("a request that is tried again does not wait for itself, and who waits for it is answered", async () => {
+  await using at = await house({ wait_s: 60 });
+  let tries = 0;
+  at.up.script({
+    "POST /*": (one) =>
+      ++tries === 1 ? json({ error: { message: "busy" } }, 503) : say("There").to(one),
+  });
+  const got = await Promise.all(["ann", "ann"].map((key) => at.ask("up/model", "Hi", { key })));
+  expect(got.map(({ text }) => text)).toEqual(["There", "There"]);
+});
+
 test("it holds no more than it may, and of one tenant no more than that", async () => {
   const long = "x".repeat(300_000);
   await using at = await house({ max_mb: 2, tenant_mb: 1 });

@@ -6,29 +6,13 @@ import type { EmbeddingRequest, Vector } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Body, JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, CallContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import {
-  emitVectors,
-  textsOnly,
-  vectorOf,
-  wordFor,
-  type TaskWords,
-} from "../../embeddings/index.ts";
+import { emitVectors, textsOnly, vectorOf } from "../../embeddings/index.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { count, list, object, parsed, present } from "../../json.ts";
 import { faultBody } from "../server/fault.ts";
+import { taskWord } from "../tasks.ts";
 import { owed, VECTORS } from "../vectors.ts";
 import { nameOf } from "./request.ts";
-
-const WORDS: TaskWords = {
-  query: "RETRIEVAL_QUERY",
-  document: "RETRIEVAL_DOCUMENT",
-  classification: "CLASSIFICATION",
-  clustering: "CLUSTERING",
-  similarity: "SEMANTIC_SIMILARITY",
-  question: "QUESTION_ANSWERING",
-  fact: "FACT_VERIFICATION",
-  code_query: "CODE_RETRIEVAL_QUERY",
-};
 
 /** One name that it does not know, and this API refuses the request: what no codec knows stays behind. */
 export const knows = (): boolean => true;
@@ -49,7 +33,7 @@ function each(r: EmbeddingRequest, of: CallContext): readonly JsonObject[] {
     fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
   if (r.truncate !== undefined) of.lose("truncate", "dropped");
   if (r.user !== undefined) of.lose("user", "dropped");
-  const taskType = wordFor(r.task, WORDS, of, "input_type");
+  const taskType = taskWord(r, of);
   // What only this wire says of a text.
   const own = list(r.ext[VECTORS]);
   return textsOnly(r, of).map((text, i) =>
