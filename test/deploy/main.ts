@@ -27,6 +27,7 @@ const CASES: Readonly<Record<string, readonly string[]>> = {
     "store.existingClaim=ledger,service.type=LoadBalancer,admin.enabled=true",
   ],
   postgres: [...SECRET, "--set", "store.kind=postgres,replicas=3,autoscaling.enabled=true"],
+  disks: [...SECRET, "--set", "store.kind=postgres,store.disks=true,autoscaling.enabled=true"],
   monitored: [
     ...SECRET,
     "--set",

@@ -36,6 +36,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.existingConfigMap | default (include "tollgate.fullname" .) -}}
 {{- end -}}
 
+{{/* own: each pod has a disk, and is a StatefulSet's. */}}
+{{- define "tollgate.disks" -}}
+{{- if or (eq .Values.store.kind "sqlite") .Values.store.disks }}own{{ else }}none{{ end -}}
+{{- end -}}
+
 {{/* What cannot be, in words. */}}
 {{- define "tollgate.check" -}}
 {{- if and (eq .Values.store.kind "sqlite") (gt (int .Values.replicas) 1) -}}

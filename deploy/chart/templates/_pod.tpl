@@ -35,8 +35,9 @@ spec:
         {{- if .Values.admin.enabled }}
         - { name: admin, containerPort: 9787 }
         {{- end }}
+      # A database that is away makes it wait, and to begin it again would mend nothing.
       startupProbe:
-        httpGet: { path: /readyz, port: clients }
+        httpGet: { path: /healthz, port: clients }
         periodSeconds: 1
         failureThreshold: 30
       readinessProbe:
@@ -89,11 +90,11 @@ spec:
     - name: credentials
       secret: { secretName: {{ .Values.existingSecret }}, defaultMode: 0440 }
     {{- end }}
-    {{- if eq .Values.store.kind "postgres" }}
-    # Lists of models and pictures; what counts is in the database.
+    {{- if eq (include "tollgate.disks" .) "none" }}
+    # Lists of models, pictures, and what the database may have to be told when the container begins again.
     - name: state
       emptyDir: {}
-    {{- else if .Values.store.existingClaim }}
+    {{- else if and (eq .Values.store.kind "sqlite") .Values.store.existingClaim }}
     - name: state
       persistentVolumeClaim: { claimName: {{ .Values.store.existingClaim }} }
     {{- end }}

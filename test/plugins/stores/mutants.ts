@@ -110,7 +110,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "",
     ],
     "keys without a budget go on": ["return budgets > 0 ? parts : undefined;", "return parts;"],
-    "it goes on for ever": ["performance.now() - this.#since! > this.#of.forMs ||", ""],
+    "it goes on for ever": [" || performance.now() - this.#since! > this.#of.forMs", ""],
     "what is on no disk has happened": [
       "await this.#tape()!.owe(facts);",
       "void this.#tape()!.owe(facts).catch(() => {});",
@@ -130,7 +130,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "let max = most > 0n && most < live ? 1n : most / live;",
       "let max = most;",
     ],
-    "what was spent may be spent in the next": ["this.#slices.spent();", ""],
+    "what was spent may be spent in the next": ["if (this.goesOn) this.#slices?.spent();", ""],
     "what is paid is owed still": ["await this.#tape()!.paid();", ""],
     "what is being decided is forgotten": ["return this.#deciding;", "return undefined;"],
   }),

@@ -5,6 +5,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
 import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { authority } from "../../rig/faults/certificates.ts";
@@ -155,6 +156,30 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
   it("says the password that is in a file", async () => {
     expect(await why(single("filed", { passwordFile: "password" }))).not.toMatch(/reached/);
     expect(await why(single("filed", {}))).toMatch(/password/);
+  });
+
+  it("encrypts what leaves this machine, and nothing that does not, without being told to", async () => {
+    const secure = async (at: string) => {
+      const url = `postgres://${at}`;
+      const of = {
+        url,
+        tls: "auto",
+        pooled: false,
+        read: () => Promise.reject(new Error(at)),
+      } as const;
+      const { ssl } = await configOf(of, { statementMs: 1_000 });
+      return ssl;
+    };
+    for (const at of ["u@db.internal/d", "10.0.0.7:5432/d", "[fd00::7]/d", "127.0.0.1.example/d"])
+      expect(await secure(at), at).toEqual({ rejectUnauthorized: true });
+    for (const at of [
+      "localhost/d",
+      "127.3.2.1:5432/d",
+      "[::1]/d",
+      "u@%2Frun%2Fdb/d",
+      "/d?host=/run/db",
+    ])
+      expect(await secure(at), at).toBe(false);
   });
 
   it("is told so where the server takes no plain connection", async () => {
