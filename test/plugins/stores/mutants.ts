@@ -200,7 +200,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "    owed.push(owed.shift()!);\n    if (owed.length > 0) return;",
     ],
   }),
-  ...of("this-node", ["postgres-failover", "postgres-doubt"], {
+  ...of("this-node", ["this-node", "postgres-failover", "postgres-doubt"], {
     "a database that was set back is not seen": ["if (n >= before) return;", "return;"],
     "a batch that happened is told again": ["if (pending?.head.equals(head)) pending.done();", ""],
     "a new connection is the old one": ["this.known !== this.#line.made", "false"],

@@ -122,6 +122,14 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     expect(await problems()).not.toEqual([]);
   });
 
+  it("a change of notes that were before is called that, also where nothing else knows of them", async () => {
+    await store.keeping!.prune!(BEFORE);
+    await by.ask("UPDATE tollgate.note SET salt = md5(salt) WHERE kind = 'key'");
+    expect(await problems()).toContainEqual(
+      expect.stringMatching(/^Notes of node \d+ up to batch \d+ were changed/),
+    );
+  });
+
   describe("an archive", () => {
     const archived = async (before: number, labels: boolean) => {
       const file = join(folder, "ledger.gz");
@@ -154,6 +162,13 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
         JSON.parse(one.text.trimEnd().split("\n").at(-1)!).end,
       );
       expect((await read(two.file)).problems).toEqual([]);
+    });
+
+    it("is the same whatever operators do after its last row", async () => {
+      const { text } = await archived(NOON + 5 * DAY, true);
+      const key = { id: "bob", digest: "e", created: NOON, name: "Bob" };
+      await store.apply([{ do: "key", at: NOON + 3 * DAY, key }]);
+      expect((await archived(NOON + 5 * DAY, true)).text).toBe(text);
     });
 
     it("has a fault wherever one of its characters is another, or one of its lines is gone", async () => {

@@ -149,12 +149,16 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
   };
 
   it("proves its own name by a certificate where the server asks for one, and is refused without", async () => {
-    expect(await why(single("certified", { cert: "cert", key: "key" }))).not.toMatch(/reached/);
+    expect(await why(single("certified", { cert: "cert", key: "key" }))).not.toMatch(
+      /reached|certificate/,
+    );
     expect(await why(single("certified", {}))).toMatch(/certificate/);
   });
 
   it("says the password that is in a file", async () => {
-    expect(await why(single("filed", { passwordFile: "password" }))).not.toMatch(/reached/);
+    expect(await why(single("filed", { passwordFile: "password" }))).not.toMatch(
+      /reached|password/,
+    );
     expect(await why(single("filed", {}))).toMatch(/password/);
   });
 

@@ -1,0 +1,63 @@
+// What a gateway concludes from its own row, of which it asks each new connection: what has happened of a batch whose answer was lost, and what a database
+// that was set back does not know any more.
+import { afterEach, expect, it, vi } from "vitest";
+import type { StoreNews } from "../../../src/plugin/instance.ts";
+import { reserve } from "../../../src/testing/store.ts";
+import type { Line } from "../../../plugins/stores/postgres/line.ts";
+import { ThisNode } from "../../../plugins/stores/postgres/this-node.ts";
+import { settings } from "./made-postgres.ts";
+
+afterEach(() => vi.useRealTimers());
+
+const HEAD = Buffer.from("its newest batch");
+
+/** One that has written so many batches, ten seconds apart. */
+async function written(many: number) {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const of = { ...settings("postgres://localhost/none"), named: true };
+  const node = new ThisNode({ made: 1 } as Line, of);
+  const news: StoreNews[] = [];
+  node.sight.hear = (one) => void news.push(one);
+  for (let n = 1; n <= many; n++) {
+    node.me = { instance: "one", epoch: 1, n, head: HEAD };
+    await node.keep([reserve(`a${n}`)], [{ ok: true }]);
+    vi.advanceTimersByTime(10_000);
+  }
+  /** The database is as it was after that batch. */
+  const finds = (n: number, head = HEAD) =>
+    node.findOut(async () => [{ n: String(n), head: `\\x${head.toString("hex")}` }]);
+  return { node, news, finds };
+}
+
+it.each([
+  { has: 20, owes: 0 },
+  { has: 15, owes: 5 },
+  { has: 13, owes: 7 },
+  // More than a minute ago.
+  { has: 12, owes: 7, lost: { from: 13, to: 20 } },
+  { has: 0, owes: 7, lost: { from: 1, to: 20 } },
+])(
+  "of twenty batches the database has $has: $owes are told again, and what cannot be is said",
+  async ({ has, owes, lost }) => {
+    const { node, news, finds } = await written(20);
+    await finds(has);
+    expect(node.owed).toHaveLength(owes);
+    expect(news).toEqual(lost ? [{ type: "lost", instance: "one", ...lost }] : []);
+    expect(node.me).toEqual({ instance: "one", epoch: 1, n: has, head: HEAD });
+  },
+);
+
+it("a batch whose answer was lost has happened where the chain ends with it, and nowhere else", async () => {
+  const sent = Buffer.from("what was sent");
+  for (const [head, happened] of [
+    [sent, 1],
+    [HEAD, 0],
+  ] as const) {
+    const { node, finds } = await written(2);
+    const done = vi.fn();
+    node.pending = { head: sent, done };
+    await finds(2 + happened, head);
+    expect(done).toHaveBeenCalledTimes(happened);
+    expect([node.pending, node.owed]).toEqual([undefined, []]);
+  }
+});
