@@ -8,6 +8,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { once } from "node:events";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -17,12 +18,14 @@ import { ended, pinned, run, serving } from "./process.ts";
 import { median } from "./rounds.ts";
 import { type Found, stepsOf } from "./steps.ts";
 import { aimTable, table } from "./table.ts";
+import { collecting } from "./targets.ts";
 import { where } from "./where.ts";
 
 const { values: given } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     where: { type: "boolean", default: false },
+    watched: { type: "boolean", default: false },
     peer: { type: "boolean", default: false },
     before: { type: "string" },
     url: { type: "string", multiple: true, default: [] },
@@ -63,6 +66,8 @@ const HELP = `npm run bench -- [options]
                    ${steps.all.map(({ name }) => name).join(", ")}
   --where          where the time of one request goes, of the lane that is named or of json-1k: by thread, file and
                    function, bytes and promises; and nothing else
+  --watched        what observers take of a request, by themselves: in one process, in short turns, which a busy machine
+                   changes little; and nothing else
   --rounds <n>     of which the medians are told
   --out <folder>   for raw.json, table.md and plot.svg; test/bench/out when absent
   --help
@@ -151,4 +156,10 @@ else if (unknown !== undefined) {
   process.exitCode = 1;
 } else if (given.where) {
   process.stdout.write(await where(given.lane?.[0] ?? "json-1k"));
+} else if (given.watched) {
+  const sink = await collecting();
+  const file = join(import.meta.dirname, "watching.ts");
+  const child = run(["--conditions=tollgate-source", file, sink.url], 0);
+  [process.exitCode] = (await once(child, "exit")) as [number];
+  sink.stop();
 } else await main();

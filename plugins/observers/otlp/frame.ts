@@ -13,6 +13,7 @@ export interface Frame {
   around(items: Items): Buffer;
 }
 
+const NOTHING = Buffer.alloc(0);
 const SCOPE = { name: "tollgate" };
 
 export const frameOf = (
@@ -29,7 +30,7 @@ function asJson(signal: Signal, resource: Message): Frame {
   const after = Buffer.from(end);
   return {
     empty: () => new JsonItems(),
-    around: ({ bytes }) => Buffer.concat([before, bytes, after]),
+    around: (items) => items.framed(() => before, after),
   };
 }
 
@@ -43,13 +44,14 @@ function asProtobuf(signal: Signal, resource: Message): Frame {
   const inner = below(outer.type, group);
   const resourceBytes = protobuf({ resource }, outer.type);
   const scopeBytes = protobuf({ scope: SCOPE }, inner.type);
+  const head = (length: number): Buffer => {
+    const within = scopeBytes.length + length;
+    const innerHead = headOf(inner.n, within);
+    const outerHead = headOf(outer.n, resourceBytes.length + innerHead.length + within);
+    return Buffer.concat([outerHead, resourceBytes, innerHead, scopeBytes]);
+  };
   return {
     empty: () => new ProtobufItems(below(inner.type, each)),
-    around({ bytes }) {
-      const within = scopeBytes.length + bytes.length;
-      const innerHead = headOf(inner.n, within);
-      const outerHead = headOf(outer.n, resourceBytes.length + innerHead.length + within);
-      return Buffer.concat([outerHead, resourceBytes, innerHead, scopeBytes, bytes]);
-    },
+    around: (items) => items.framed(head, NOTHING),
   };
 }

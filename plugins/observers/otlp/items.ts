@@ -32,7 +32,8 @@ export interface Likeness<T> {
 export interface Items {
   /** How many are in it. */
   readonly count: number;
-  readonly bytes: Buffer;
+  /** All of them as they are sent, behind a head that tells how long they are: good until they are cleared. */
+  framed(head: (length: number) => Buffer, tail: Buffer): Buffer;
   /** Of the item, or of the message within it, that is being said. */
   readonly attributes: Attributes;
   begin(): void;

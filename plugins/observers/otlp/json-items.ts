@@ -12,8 +12,9 @@ export class JsonItems implements Items {
     return this.#texts.length;
   }
 
-  get bytes(): Buffer {
-    return Buffer.from(this.#texts.join(","));
+  framed(head: (length: number) => Buffer, tail: Buffer): Buffer {
+    const bytes = Buffer.from(this.#texts.join(","));
+    return Buffer.concat([head(bytes.length), bytes, tail]);
   }
 
   begin(): void {

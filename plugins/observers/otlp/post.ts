@@ -95,7 +95,13 @@ export class Post {
   ): Promise<{ rejected: number } | { why: string; afterMs: number | undefined | null }> {
     const { to, fetch, over } = this.#of;
     const json = to.protocol === "http/json";
+    // What `AbortSignal.timeout` and `any` make is there until the time is over, with all that the post had.
+    const cut = new AbortController();
+    const end = () => cut.abort();
+    const late = setTimeout(end, to.timeoutMs);
+    over.addEventListener("abort", end);
     try {
+      over.throwIfAborted();
       const answer = await fetch(to.url, {
         method: "POST",
         headers: {
@@ -105,7 +111,7 @@ export class Post {
           ...to.headers,
         },
         body,
-        signal: AbortSignal.any([AbortSignal.timeout(to.timeoutMs), over]),
+        signal: cut.signal,
       });
       const { status } = answer;
       if (status >= 200 && status < 300)
@@ -116,6 +122,9 @@ export class Post {
     } catch (problem) {
       const { code, message } = problem as Error & { code?: string };
       return { why: code ?? message, afterMs: undefined };
+    } finally {
+      clearTimeout(late);
+      over.removeEventListener("abort", end);
     }
   }
 }

@@ -5,6 +5,8 @@ import type { FieldShape, MessageShape } from "./shapes.ts";
 import { Wire } from "./wire.ts";
 
 const SIZE = 64 * 1024;
+/** For what stands before them: a batch is sent from where it was written, for a copy of each is what full collections are made for. */
+const ROOM = 1_024;
 /** Of a span's length, and of a line's. */
 const LENGTH_BYTES = 2;
 
@@ -18,16 +20,23 @@ export class ProtobufItems implements Items {
   #shape: MessageShape = {};
   #mark = 0;
   /** Behind the last whole one. */
-  #end = 0;
+  #end = ROOM;
 
   /** `field`: of the message around them. */
   constructor(field: FieldShape) {
     this.#field = field as FieldShape & { type: MessageShape };
+    this.#wire.skip(ROOM);
     this.attributes = new EncodedAttributes(this.#wire);
   }
 
-  get bytes(): Buffer {
-    return this.#wire.bytes().subarray(0, this.#end);
+  framed(head: (length: number) => Buffer, tail: Buffer): Buffer {
+    this.#wire.cut(this.#end);
+    const all = this.#wire.bytes();
+    const before = head(all.length - ROOM);
+    const from = ROOM - before.length;
+    if (from < 0 || tail.length > 0) return Buffer.concat([before, all.subarray(ROOM), tail]);
+    all.set(before, from);
+    return all.subarray(from);
   }
 
   begin(): void {
@@ -49,7 +58,7 @@ export class ProtobufItems implements Items {
   }
 
   clear(): void {
-    this.#end = 0;
+    this.#end = ROOM;
     this.count = 0;
   }
 

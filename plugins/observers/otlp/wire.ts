@@ -85,6 +85,12 @@ export class Wire {
     return copy;
   }
 
+  /** Room for what is written there later. */
+  skip(bytes: number): void {
+    this.#room(bytes);
+    this.#at += bytes;
+  }
+
   /** What stands behind it is gone. */
   cut(end: number): void {
     this.#at = end;

@@ -113,7 +113,7 @@ function prepare(
   url: URL,
   init: NonNullable<Parameters<ProviderAccess["fetch"]>[1]>,
 ): { headers: HeadersOut; body: Buffer | null } {
-  const raw = init.body === undefined ? null : Buffer.from(init.body);
+  const raw = init.body === undefined ? null : bytesOf(init.body);
   const headers: HeadersOut = {
     "accept-encoding": "identity",
     ...(raw && { "content-type": "application/json" }),
@@ -134,6 +134,12 @@ function prepare(
   const body = out.bytes();
   return { headers: out.headers, body };
 }
+
+/** Bytes are sent as they lie there: a copy of each large body is what full collections are made for. */
+const bytesOf = (body: string | Uint8Array): Buffer =>
+  ArrayBuffer.isView(body)
+    ? Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    : Buffer.from(body);
 
 type Fields = Pick<ConstructorParameters<typeof OutgoingRequest>[0], "body" | "spans" | "form">;
 

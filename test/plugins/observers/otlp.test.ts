@@ -165,6 +165,23 @@ describe("what is said of requests", () => {
     },
   );
 
+  it("is sent from where it was written, also behind a long resource, and where another batch was before", () => {
+    for (const length of [1, 100, 900, 1_100, 5_000]) {
+      const attributes = [{ key: "k", value: { stringValue: "v".repeat(length) } }];
+      const frame = frameOf("http/protobuf", "traces", { attributes });
+      const items = frame.empty();
+      for (let batch = 1; batch < 4; batch++) {
+        for (let i = 0; i < batch * 40; i++) items.add({ name: `${batch} ${i}`, kind: 2 });
+        const { resourceSpans } = decode(frame.around(items), REQUESTS.traces.shape);
+        expect(resourceSpans[0].resource).toEqual({ attributes });
+        expect(resourceSpans[0].scopeSpans[0].spans).toEqual(
+          Array.from({ length: batch * 40 }, (_, i) => ({ name: `${batch} ${i}`, kind: 2 })),
+        );
+        items.clear();
+      }
+    }
+  });
+
   it("is kept within a bound, whatever clients call their models", () => {
     const alike = new Alike(() => new Kept());
     for (let i = 0; i < 3 * MOST_ALIKE; i++) {
@@ -492,5 +509,13 @@ describe("a post", () => {
     await until(() => collector.requests.length === 1);
     over.abort();
     expect(await sending).toBe(0);
+    expect(await sent(post)).toBe(0);
+    expect(collector.requests).toHaveLength(1);
+    await using hangs = await upstream({ "POST /v1/traces": () => new Promise<never>(() => {}) });
+    const hanging = posting(hangs.url, 600_000);
+    const waiting = sent(hanging.post);
+    await until(() => hangs.requests.length === 1);
+    hanging.over.abort();
+    expect(await waiting).toBe(0);
   });
 });

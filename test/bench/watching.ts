@@ -1,0 +1,151 @@
+// `npm run bench -- --watched` runs it: what observers take of a request, by themselves. One process hands the same requests and bills to
+// none of them, to some, to all, in short turns: what others do on the machine meets all alike, so that a tenth of a microsecond is
+// told on a busy one too. All threads count, collections and writes; what a whole gateway's caches make of it is the lanes' to tell.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ObserverDef } from "tollgate/plugin";
+import { context } from "tollgate/testing";
+import { keepYoung } from "../../src/cli/memory.ts";
+import accessLog from "../../plugins/observers/access-log.ts";
+import metrics from "../../plugins/observers/metrics.ts";
+import otlp from "../../plugins/observers/otlp.ts";
+import { createLine } from "../../src/gateway/generation/provider-access.ts";
+import { Audience } from "../../src/gateway/observers/audience.ts";
+import type { MountedObserver } from "../../src/gateway/observers/subscriber.ts";
+import { newTraceId } from "../../src/lib/trace-context.ts";
+import { reserve, settle } from "../../src/testing/store.ts";
+import { requestRecord } from "../kit/request-record.ts";
+import { median } from "./rounds.ts";
+
+const ROUNDS = 120;
+/** Compilers learn in the first of them. */
+const SETTLED = ROUNDS / 4;
+/** Of one turn, and of one turn of the loop. */
+const REQUESTS = 2_048;
+const AT_ONCE = 16;
+/** What was gathered is written by then, and a post has been answered. */
+const REST_MS = 40;
+/** A request makes some fifty thousand bytes besides, which collections have to do with. */
+const BALLAST = 600;
+
+const log = { warn() {}, error() {} } as never;
+const target = { provider: "up", model: "bench-s2048", protocol: "chat", credential: "default" };
+
+let count = 0;
+const digits = () => newTraceId().slice(0, 16);
+
+function turn(audience: Audience): void {
+  const [records, reserves, settles] = [[], [], []] as [unknown[], unknown[], unknown[]];
+  for (let i = 0; i < AT_ONCE; i++) {
+    const n = ++count;
+    const id = `BENCHBENC${n.toString(36).padStart(7, "0")}`;
+    const usage = { input: 200 + (n % 50), output: 300 + (n % 70) };
+    const costNano = BigInt(1_000_000 + n);
+    const ms = { total: 2 + (n % 5), content: 1 + (n % 3) };
+    const call = {
+      n: 1,
+      startMs: 1,
+      spanId: digits(),
+      ...target,
+      lane: "verbatim",
+      state: "exact",
+    };
+    records.push(
+      requestRecord({
+        at: Date.now(),
+        id,
+        model: "up/bench-s2048",
+        served: "up/bench-s2048",
+        finish: "stop",
+        client: "127.0.0.1",
+        bytesIn: 1_100 + (n % 9),
+        bytesOut: 2_400 + (n % 9),
+        ms: 3 + (n % 5),
+        contentMs: ms.content + 1,
+        ownMs: 0.25 + (n % 64) / 256,
+        trace: { traceId: newTraceId(), spanId: digits() },
+        calls: [{ ...call, usage, costNano, ms }] as never,
+      }),
+    );
+    const attempt = `${id}.1`;
+    reserves.push(reserve(attempt, { request: id, at: Date.now(), target }));
+    settles.push(settle(attempt, { at: Date.now(), costNano, state: "exact", usage }));
+    for (let j = 0; j < BALLAST; j++) void [n, j, n ^ j, `${j}`].length;
+  }
+  const verdicts = records.map(() => ({ ok: true }) as never);
+  audience.landed(reserves as never, verdicts);
+  audience.landed(settles as never, verdicts);
+  for (const record of records) audience.seen(record as never);
+}
+
+/** Microseconds of all threads a request. */
+async function cost(audience: Audience): Promise<number> {
+  const before = process.cpuUsage();
+  for (let i = 0; i < REQUESTS; i += AT_ONCE) {
+    turn(audience);
+    await new Promise(setImmediate);
+  }
+  await sleep(REST_MS);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / REQUESTS;
+}
+
+/** As text: the medians of all turns, and of what each has more than the one without any of the same round. */
+async function watching(collector: string): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "tollgate-bench-"));
+  const mounted = async (def: ObserverDef, options: object): Promise<MountedObserver> => {
+    const id = `observers.${def.name}`;
+    const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
+    const { fetch } = createLine({
+      reach: undefined,
+      dispatcher: undefined,
+      credential,
+      signal: new AbortController().signal,
+      origins: new Set([new URL(collector).origin]),
+    });
+    const { ctx } = context({ id, stateDir: dir, fetch: fetch as never, env: {} });
+    return { id, observer: await def.setup(options as never, ctx), sends: def.sends };
+  };
+  const all = [
+    await mounted(metrics as never, { gen_ai: "both" }),
+    await mounted(accessLog as never, {
+      file: join(dir, "access.log"),
+      format: "json",
+      sample: {},
+      client: "prefix",
+    }),
+    await mounted(otlp as never, {
+      endpoint: collector,
+      names: "both",
+      retry_ms: 1_000,
+      slow_ms: 10_000,
+      keys: false,
+      labels: false,
+    }),
+  ];
+  const sides = ["none", "metrics", "and access-log", "and otlp"].map((name, i) => {
+    const audience = new Audience(log);
+    audience.mount(all.slice(0, i));
+    return { name, audience, took: [] as number[] };
+  });
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      const order = round % 2 ? sides.toReversed() : sides;
+      for (const { audience, took } of order) took.push(await cost(audience));
+    }
+    return sides
+      .map(({ name, took }) => {
+        const more = took.map((us, i) => us - sides[0]!.took[i]!).slice(SETTLED);
+        return `${median(more).toFixed(2).padStart(9)}  ${name}`;
+      })
+      .join("\n");
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+keepYoung();
+process.stdout.write(`µs a request, of all threads\n${await watching(process.argv[2]!)}\n`);
+process.exit(0);

@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { json, upstream } from "tollgate/testing";
+import { createLine } from "../../../src/gateway/generation/provider-access.ts";
+
+it("sends the bytes that it is given, and none that lie beside them", async () => {
+  await using up = await upstream({ "POST /*": json({}) });
+  const { fetch } = createLine({
+    reach: undefined,
+    dispatcher: undefined,
+    credential: { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined },
+    signal: new AbortController().signal,
+    origins: new Set([up.url]),
+  });
+  const bytes = Buffer.from("before<the body>behind");
+  const given = ["<the body>", bytes.subarray(6, 16), new Uint8Array(bytes).subarray(6, 16)];
+  for (const body of given) await fetch(`${up.url}/x`, { method: "POST", body: body as Buffer });
+  expect(up.requests.map(({ body }) => body.toString())).toEqual(given.map(() => "<the body>"));
+});
