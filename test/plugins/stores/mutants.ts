@@ -100,7 +100,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "a budget that nobody draws on is hot": [".filter(([, { calls }]) => calls >= LEAST)", ""],
   }),
   // While the database is away.
-  ...of("apart", ["postgres-apart", "tape"], {
+  ...of("apart", ["reuniting", "postgres-apart", "tape"], {
     "a budget without a slice is spent": [
       "if (part === undefined ||",
       "if (part === undefined) continue;\n        if (",
@@ -134,6 +134,22 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "what is paid is owed still": ["await this.#tape()!.paid();", ""],
     "what is being decided is forgotten": ["return this.#deciding;", "return undefined;"],
   }),
+  ...of("apart", ["postgres-apart"], {
+    "where it refuses what is new it says that there is room": [
+      "return this.goesOn ? OK : this.away();",
+      "return OK;",
+    ],
+    "where it refuses what is new it begins all the same": [
+      "if (!this.#of || performance.now()",
+      "if (this.#of && performance.now()",
+    ],
+  }),
+  ...of("writer", ["postgres-apart"], {
+    "what ends where new calls are refused is on no disk": [
+      "if (folder) this.#outage",
+      "if (folder && away) this.#outage",
+    ],
+  }),
   ...of("tape", ["tape", "postgres-apart", "postgres-failover"], {
     "the ring is no file": ["await ring.file.write(line);", ""],
     "what is owed is no file": ["await file.write(`${toJson(batch)}\\n`);", ""],
@@ -151,7 +167,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "nothing is left, and it stays": ["if (whole) await rm(", "if (!whole) await rm("],
     "each line is complained of": ["this.#broken = true;", ""],
   }),
-  ...of("reuniting", ["postgres-apart"], {
+  ...of("reuniting", ["reuniting", "postgres-apart"], {
     "it goes on as one that is dead": [
       "if (node.lost || !(await node.lives(ask))) await node.join",
       "if (node.lost) await node.join",
@@ -250,10 +266,6 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   ...of("prune", ["on-postgres", "postgres-keeping"], {
-    "nothing is summed before": [
-      "  await close(ask, s);\n  await summed(ask, s);\n  let me",
-      "  await close(ask, s);\n  let me",
-    ],
     "an open call is no limit": ["(await oldestOpen(ask, s))?.pos ?? Infinity", "Infinity"],
     "it has no hash": ["base: textHash(text),", 'base: "",'],
   }),
