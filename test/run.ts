@@ -86,6 +86,7 @@ const LONG = [
   "test/rig/restart.test.ts",
   "test/rig/storm.test.ts",
   "test/rig/traces.test.ts",
+  "test/rig/unbroken.test.ts",
   "test/rig/upgrade.test.ts",
   "test/rig/template.test.ts",
   "test/rig/zdr.test.ts",

@@ -31,6 +31,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   linear: () => import("./linear.ts"),
   prune: () => import("./prune.ts"),
   restart: () => import("./restart.ts"),
+  unbroken: () => import("./unbroken.ts"),
   upgrade: () => import("./upgrade.ts"),
   overload: () => import("./overload.ts"),
   faults: () => import("./faults.ts"),

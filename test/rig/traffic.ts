@@ -20,6 +20,8 @@ export interface Heard {
   readonly words: number;
   /** The client has seen the end of its answer. */
   readonly delivered: boolean;
+  /** What ended it before that, if its client did not leave. */
+  readonly why: string | undefined;
 }
 
 const CLIENTS = [
@@ -154,16 +156,17 @@ function keyed(path: string, key: string): Record<string, string> {
     : { authorization: `Bearer ${key}` };
 }
 
-/** `given`: how long its client waits at most. */
+/** `given`: how long its client waits at most. `anew`: on a connection of its own. */
 export async function ask(
   url: string,
   key: string,
   request: Request,
-  given?: AbortSignal,
+  { given, anew = false }: { readonly given?: AbortSignal; readonly anew?: boolean } = {},
 ): Promise<Heard> {
   const away = new AbortController();
   let text = "";
   let status = 0;
+  let why: string | undefined;
   const isForm = request.path === EDITS || request.path === TRANSCRIPTIONS;
   try {
     const answer = await fetch(`${url}${request.path}`, {
@@ -171,6 +174,7 @@ export async function ask(
       headers: {
         ...(!isForm && { "content-type": "application/json" }),
         "x-rig": request.tag,
+        ...(anew && { connection: "close" }),
         ...keyed(request.path, key),
       },
       body: isForm ? formOf(request.body) : JSON.stringify(request.body),
@@ -181,8 +185,9 @@ export async function ask(
       text += Buffer.from(chunk).toString();
       if (request.leaves !== undefined && text.length >= request.leaves) away.abort();
     }
-  } catch {
+  } catch (error) {
     // Cut off, by the crash or by itself: what came is what counts.
+    if (!away.signal.aborted) why = String((error as Error).cause ?? error);
   }
   const end = ENDS.find(({ path }) => request.path.startsWith(path))?.end;
   const delivered =
@@ -194,7 +199,7 @@ export async function ask(
         : isWhole(text)) &&
     !/"type":\s*"error"/.test(text);
   const words = text.match(/word\d/g)?.length ?? 0;
-  return { request, status, text, words, delivered };
+  return { request, status, text, words, delivered, why };
 }
 
 function isWhole(text: string): boolean {

@@ -65,7 +65,7 @@ export class Others {
       const request = n === 0 ? first : retagged(first, tag, `${tag}-${n}`);
       const { url, key } = this.#at();
       const forgotten = AbortSignal.timeout(FORGOTTEN_MS);
-      const heard = await ask(url, key, request, forgotten);
+      const heard = await ask(url, key, request, { given: forgotten });
       this.heard.push(heard);
       if (heard.delivered) return;
       const said = `${request.tag}: ${heard.status} ${heard.text.slice(-200)}`;
