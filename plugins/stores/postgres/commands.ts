@@ -63,7 +63,13 @@ export const commandsOf = (
       type: "object",
       additionalProperties: false,
       required: ["gateway"],
-      properties: { gateway: { type: "string", minLength: 1, description: "Its id" } },
+      properties: {
+        gateway: {
+          type: "string",
+          minLength: 1,
+          description: "Its id, or what tollgate fleet shows of it",
+        },
+      },
     },
     output: {
       type: "object",
@@ -136,10 +142,17 @@ export const chainCommandsOf = (
 
 /** What one that lives has set aside may be spent at this moment. */
 async function forgive(ask: Ask, s: string, node: string): Promise<number> {
-  const [alive] = await ask({
-    text: `SELECT id FROM ${s}.node WHERE id = $1 AND state = 'live'`,
+  const [found, another] = await ask({
+    text: `SELECT id, bool_or(state = 'live')::text AS lives FROM ${s}.node WHERE starts_with(id, $1)
+      GROUP BY id ORDER BY id <> $1, id LIMIT 2`,
     values: [node],
   });
-  if (alive) fail("conflict", `${node} lives, and gives back by itself.`, { code: "lives" });
-  return (await give(ask, s, node)).length;
+  if (!found)
+    return fail("not_found", `No gateway's id begins with ${node}.`, { code: "no_gateway" });
+  const id = found["id"]!;
+  if (another && id !== node)
+    return fail("conflict", `Several gateways' ids begin with ${node}.`, { code: "not_one" });
+  if (found["lives"] === "true")
+    fail("conflict", `${id} lives, and gives back by itself.`, { code: "lives" });
+  return (await give(ask, s, id)).length;
 }

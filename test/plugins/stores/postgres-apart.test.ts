@@ -377,8 +377,14 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
       (made.store as PostgresStore).commands!["forgive"]!.run({ gateway });
     expect(await codeOf(forgive("one"))).toBe("lives");
     await made.bury("one");
+    // By the beginning of its id, as `tollgate fleet` shows it; a slip forgives nothing.
+    expect(await codeOf(forgive("o-ne"))).toBe("no_gateway");
+    await mkdir(folder);
+    await opened("onward");
+    expect(await codeOf(forgive("on"))).toBe("not_one");
     expect((await held())[1]).toBe(part);
     expect(await forgive("one")).toEqual({ slices: 1 });
+    expect(await codeOf(forgive("onw"))).toBe("lives");
     expect((await held())[1]).toBe(0n);
     expect(await made.store.verify!()).toEqual([]);
   });
