@@ -1,5 +1,6 @@
 // What a gateway and a plugin outside it say to each other: one JSON text a line. docs/plugins/isolation.md is this protocol in
 // words; what stands here is its types, and a reader that takes the same time for a byte however the bytes come.
+import type { Writable } from "node:stream";
 import type { Fault } from "../model/error.ts";
 
 /** Asks for something, and is answered once. `of`: the question that it belongs to. */
@@ -67,6 +68,41 @@ export function revived(_key: string, value: unknown): unknown {
     return BigInt(data);
   if (type === "Buffer" && Array.isArray(data)) return Buffer.from(data as number[]);
   return value;
+}
+
+/** Lines into bytes: those of one turn leave in one write. */
+export class LineWriter {
+  readonly #stream: Writable;
+  #waiting = "";
+  #due = false;
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+  }
+
+  write(line: string): void {
+    this.#waiting += line;
+    if (this.#due) return;
+    this.#due = true;
+    setImmediate(() => this.flush());
+  }
+
+  /** With the next line, or with the next flush: nothing waits for it. */
+  along(line: string): void {
+    this.#waiting += line;
+  }
+
+  flush(): void {
+    this.#due = false;
+    const text = this.#waiting;
+    this.#waiting = "";
+    if (text !== "" && !this.#stream.destroyed) this.#stream.write(text);
+  }
+
+  /** Bytes that the other end has not read, and what is to follow them. */
+  get unread(): number {
+    return this.#stream.writableLength + this.#waiting.length;
+  }
 }
 
 const NEWLINE = 10;

@@ -161,7 +161,7 @@ class Asking {
   async #settled(x: X, outcome: Outcome | undefined): Promise<void> {
     const link = await this.#of.link();
     if (outcome) await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }));
-    if (this.#known.get(x)?.link === link) link.tell("over", { x: x.id });
+    if (this.#known.get(x)?.link === link) link.mention("over", { x: x.id });
   }
 
   readonly #with = (request: ModelRequest, x: Exchange) => (link: OutsideLink) => {
@@ -185,12 +185,13 @@ class Asking {
   ): Promise<Readonly<Record<string, unknown>>> {
     const now = this.#of.link();
     const link = "then" in now ? await now : now;
-    // The client goes: what works for it hears.
-    const gone = () => link.tell("gone", { x: x.id });
-    x.signal.addEventListener("abort", gone);
-    const said = await link
-      .ask(hook, given(link), answers)
-      .finally(() => x.signal.removeEventListener("abort", gone));
+    // The client goes: what works for it hears. A signal costs as much as a short hook does, so that a long one alone has it.
+    const slow = () => {
+      const gone = () => link.tell("gone", { x: x.id });
+      if (x.signal.aborted) gone();
+      else x.signal.addEventListener("abort", gone, { once: true });
+    };
+    const said = await link.ask(hook, given(link), { answers, slow });
     if (!isMapping(said)) throw new PluginFailure(`It answered ${hook} with what is no object.`);
     if (said["does"] !== undefined) done(x, said);
     return said;

@@ -5,6 +5,7 @@ import { ERRORS, fault, faultOf, sayable, type Fault } from "../model/error.ts";
 import {
   frameIn,
   LineReader,
+  LineWriter,
   type Answer,
   type Question,
   type Telling,
@@ -37,9 +38,17 @@ export interface LinkOptions {
   readonly over: (why: string) => void;
 }
 
-interface Open {
+/** Of one question. */
+export interface AskingOptions {
+  /** What it may ask as long as this question is open. */
+  readonly answers?: LentAnswers | undefined;
+  /** It is still open a little later: once. */
+  readonly slow?: () => void;
+}
+
+interface Open extends AskingOptions {
   readonly bytes: number;
-  readonly answers: LentAnswers | undefined;
+  slowed: boolean;
   resolve(value: unknown): void;
   reject(problem: Error): void;
 }
@@ -52,6 +61,7 @@ export class PluginFailure extends Error {
 export class OutsideLink {
   readonly #of: LinkOptions;
   readonly #reader = new LineReader();
+  readonly #writer: LineWriter;
   readonly #open = new Map<number, Open>();
   readonly #timer: NodeJS.Timeout;
   #last = 0;
@@ -71,6 +81,7 @@ export class OutsideLink {
   constructor(of: LinkOptions) {
     this.#of = of;
     const { stream } = of;
+    this.#writer = new LineWriter(stream);
     stream.on("data", (chunk: Buffer) => this.#read(chunk));
     stream.on("error", () => {});
     stream.on("close", () => this.end("it has gone"));
@@ -83,14 +94,13 @@ export class OutsideLink {
     return this.#over;
   }
 
-  /** `answers`: what it may ask as long as this question is open. */
-  ask(name: string, given: unknown, answers?: LentAnswers): Promise<unknown> {
+  ask(name: string, given: unknown, of?: AskingOptions): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#over) return reject(new PluginFailure("The plugin is gone."));
       const ask = ++this.#last;
       const text = written({ ask, name, with: given });
       if (this.#open.size === 0) this.#heardAt = performance.now();
-      this.#open.set(ask, { bytes: text.length, answers, resolve, reject });
+      this.#open.set(ask, { ...of, bytes: text.length, slowed: false, resolve, reject });
       this.#sent += text.length;
       this.#write(text);
     });
@@ -111,10 +121,14 @@ export class OutsideLink {
     this.#of.over(why);
   }
 
+  /** What it need not know at once: it goes along with something else, or a little later. */
+  mention(name: string, given: unknown): void {
+    if (!this.#over) this.#writer.along(written({ tell: name, with: given }));
+  }
+
   #write(text: string): void {
-    const { stream } = this.#of;
-    stream.write(text);
-    if (stream.writableLength > UNREAD_BYTES) this.end("it does not read what it is told");
+    this.#writer.write(text);
+    if (this.#writer.unread > UNREAD_BYTES) this.end("it does not read what it is told");
   }
 
   #read(chunk: Buffer): void {
@@ -186,6 +200,11 @@ export class OutsideLink {
     // The gateway itself stood still: what has come meanwhile is not read yet.
     const stood = now - this.#tickedAt > 4 * TICK_MS;
     this.#tickedAt = now;
+    this.#writer.flush();
+    for (const open of this.#open.values()) {
+      if (!open.slowed) open.slow?.();
+      open.slowed = true;
+    }
     if (stood || !this.#spoke || (this.#open.size === 0 && this.busy === 0)) {
       this.#heardAt = now;
       this.#pingedAt = 0;

@@ -12,7 +12,7 @@ import { acceptance, saysOther } from "./accepted.ts";
 import { placeOf } from "../lib/thrown.ts";
 import { DENIES_NETWORK } from "../isolation/child-process.ts";
 import { freshen } from "./fresh.ts";
-import { atSocket, isSocket, outside } from "./outside.ts";
+import { atSocket, isSocket, mayStandOutside, outside } from "./outside.ts";
 import { graphOf } from "./graph.ts";
 import { asPath, type Builtin, find, type Resolve } from "./find.ts";
 import type { JudgeTypes } from "./typed.ts";
@@ -48,6 +48,7 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
   >();
   return async (use, kind, fromFile, trust, isolate) => {
     if (isSocket(use)) return atSocket(use, kind, fromFile);
+    if (isolate && !mayStandOutside(kind)) return { problem: problem.kindOutside(use, kind) };
     const found = await find(use, kind, fromFile, builtin, resolveEntry);
     if ("words" in found) return { problem: found.words };
     // Before a line of it runs.

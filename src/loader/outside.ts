@@ -15,6 +15,9 @@ const SOCKET = "unix:";
 
 export const isSocket = (use: string): boolean => use.startsWith(SOCKET);
 
+export const mayStandOutside = (kind: PluginKind): boolean =>
+  (OUTSIDE_KINDS as readonly PluginKind[]).includes(kind);
+
 /** What a child says that a module is, in the form of that module. It may read what the module is made of, and nothing beside it. */
 export async function outside(
   { entry, package: of }: Extract<PluginEntry, { entry: string }>,
@@ -43,8 +46,7 @@ export async function atSocket(
 ): ReturnType<LoadPlugin> {
   const path = use.slice(SOCKET.length);
   if (!/^\.{0,2}\/[^\0]{1,100}$/.test(path)) return { problem: problem.socketPath(use) };
-  if (!(OUTSIDE_KINDS as readonly PluginKind[]).includes(kind))
-    return { problem: problem.kindOutside(use, kind) };
+  if (!mayStandOutside(kind)) return { problem: problem.kindOutside(use, kind) };
   const socket = resolve(dirname(fromFile), path);
   let said: unknown;
   try {

@@ -34,11 +34,13 @@ async function ask(
   words: string,
   model = "demo/echo",
   more: Readonly<Record<string, string>> = {},
+  signal?: AbortSignal,
 ): Promise<Heard> {
   const answer = await fetch(`${at.url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${at.key}`, ...more },
     body: JSON.stringify({ model, messages: [{ role: "user", content: words }] }),
+    ...(signal && { signal }),
   });
   return { status: answer.status, text: await answer.text(), headers: answer.headers };
 }
@@ -129,6 +131,15 @@ describe("a plugin in a child", () => {
     const more = { "x-edit": "put there" };
     expect((await ask(at, "hello", "demo/echo", more)).text).toContain('"content":"put there"');
     expect((await ask(at, "hello", "demo/echo", { "x-edit": "do:refuse;" })).status).toBe(403);
+  });
+
+  it("hears that its client has gone, while it works for it", async () => {
+    const away = new AbortController();
+    const asked = ask(at, "do:wait-for-its-client;", "demo/echo", {}, away.signal).catch(() => {});
+    await at.line(({ msg }) => msg === "it waits for its client");
+    away.abort();
+    await at.line(({ msg }) => msg === "its client has gone");
+    await asked;
   });
 
   it("gives up what it has asked of a model", async () => {

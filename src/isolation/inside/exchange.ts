@@ -30,7 +30,8 @@ export class OutsideExchange {
   #said: Said = {};
   #request: unknown;
   #body: unknown;
-  #aborter = new AbortController();
+  #aborter: AbortController | undefined;
+  #over = false;
   /** Of the hook that is asked now. */
   does: HookDeeds = [];
   read: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
@@ -38,13 +39,16 @@ export class OutsideExchange {
   take({ x, request }: RequestFrame): this {
     this.#said = x;
     if (request !== undefined) this.#request = request;
+    return this;
+  }
+  static {
     for (const member of [...HEAD, ...READ])
-      Object.defineProperty(this, member, {
-        value: x[member],
-        configurable: true,
+      Object.defineProperty(this.prototype, member, {
+        get(this: OutsideExchange) {
+          return this.#said[member];
+        },
         enumerable: true,
       });
-    return this;
   }
   get query(): URLSearchParams {
     return new URLSearchParams(this.#said["query"] as string);
@@ -62,14 +66,17 @@ export class OutsideExchange {
     this.#body = fields;
   }
   get signal(): AbortSignal {
+    this.#aborter ??= new AbortController();
+    if (this.#over) this.#aborter.abort();
     return this.#aborter.signal;
   }
   over(): void {
-    this.#aborter.abort();
+    this.#over = true;
+    this.#aborter?.abort();
   }
   identify(who: unknown): void {
     this.does.push(["identify", who]);
-    Object.defineProperty(this, "identity", { value: who, configurable: true, enumerable: true });
+    this.#said = { ...this.#said, identity: who };
   }
   tighten(to: string): void {
     this.does.push(["tighten", to]);

@@ -5,6 +5,7 @@ import { Scope } from "../../lib/scope.ts";
 import {
   frameIn,
   LineReader,
+  LineWriter,
   revived,
   written,
   type Answer,
@@ -23,7 +24,7 @@ export type LoadDefinition = (entry: string) => Promise<Said>;
 const BATCH_MS = 16;
 
 export class OutsidePlugin implements GatewayEnd {
-  #stream!: Duplex;
+  #out!: LineWriter;
   readonly #load: LoadDefinition;
   readonly #reader = new LineReader();
   readonly #waiting = new Map<
@@ -44,7 +45,7 @@ export class OutsidePlugin implements GatewayEnd {
 
   /** Answers what is asked there, until there is no gateway any more. */
   speak(stream: Duplex): void {
-    this.#stream = stream;
+    this.#out = new LineWriter(stream);
     stream.on("data", (chunk: Buffer) =>
       this.#reader.push(
         chunk,
@@ -63,12 +64,14 @@ export class OutsidePlugin implements GatewayEnd {
     return new Promise((resolve, reject) => {
       const ask = ++this.#last;
       this.#waiting.set(ask, { resolve, reject, lent: of === undefined });
-      this.#stream.write(written({ ask, name, with: given, ...(of !== undefined && { of }) }));
+      this.#out.write(written({ ask, name, with: given, ...(of !== undefined && { of }) }));
     });
   }
 
+  /** At once: what it says of itself is there also when it breaks in the next line. */
   tell(name: string, given: unknown): void {
-    this.#stream.write(written({ tell: name, with: given }));
+    this.#out.along(written({ tell: name, with: given }));
+    this.#out.flush();
   }
 
   #hear(line: string): void {
@@ -109,7 +112,7 @@ export class OutsidePlugin implements GatewayEnd {
     } catch {
       text = written({ answer: ask, error: "What it gave cannot be written down." });
     }
-    this.#stream.write(text);
+    this.#out.write(text);
   }
 
   #wordOf(problem: unknown): Fault | undefined {

@@ -35,6 +35,10 @@ const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "ask-itself": (x, ctx) => asks(x, ctx, "demo/echo"),
   "ask-and-give-up": (x, ctx) => asks(x, ctx, "slow/model", AbortSignal.timeout(50)),
   "ask-for-another": async (_x, ctx) => { await ctx.ask({ path: "/v1/chat/completions", body: { model: "other/echo", messages: [] } }, { as: { id: "a-b" } }); },
+  "wait-for-its-client": (x, ctx) => new Promise((done) => {
+    x.signal.addEventListener("abort", () => { ctx.log.info({}, "its client has gone"); done(); });
+    ctx.log.info({}, "it waits for its client");
+  }),
   "loop": () => { for (;;) ; },
   "leak": () => { for (;;) kept.push(new Array(1e6).fill(Math.random())); },
   "leak-bytes": () => { for (let i = 0; i < 1100; i++) kept.push(Buffer.alloc(1 << 20, 1)); return new Promise(() => {}); },

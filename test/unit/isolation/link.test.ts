@@ -45,6 +45,40 @@ describe("a link", () => {
     link.end("done");
   });
 
+  it("says what comes in one turn in one write, and mentions with it what nothing waits for", async () => {
+    const { link, say, there, asked } = linked();
+    let writes = 0;
+    there.on("data", () => writes++);
+    link.mention("over", { x: "0" });
+    const both = Promise.all([link.ask("a", 1), link.ask("b", 2)]);
+    link.mention("over", { x: "1" });
+    await until(() => asked.length === 4);
+    expect(writes).toBe(1);
+    expect(asked.map(({ ask, tell }) => ask ?? tell)).toEqual(["over", 1, 2, "over"]);
+    say({ answer: 1 });
+    say({ answer: 2 });
+    await both;
+    // Alone it goes a little later.
+    link.mention("over", { x: "2" });
+    await until(() => asked.length === 5);
+    link.end("done");
+  });
+
+  it("says once of a question that it takes long, and never of one that does not", async () => {
+    const { link, say } = linked();
+    const slow: string[] = [];
+    const short = link.ask("a", 1, { slow: () => slow.push("short") });
+    say({ answer: 1 });
+    await short;
+    const long = link.ask("b", 2, { slow: () => slow.push("long") });
+    await until(() => slow.length > 0);
+    await quiet(600);
+    say({ answer: 2 });
+    await long;
+    expect(slow).toEqual(["long"]);
+    link.end("done");
+  });
+
   it("tells a word from a failure", async () => {
     const { link, say } = linked();
     const word = link.ask("a", {}).catch((problem: unknown) => problem);
@@ -134,7 +168,7 @@ describe("a link", () => {
 
   it("answers what belongs to a question as long as it is open, and nothing else", async () => {
     const { link, say, asked } = linked({ known: () => "there" });
-    const open = link.ask("attempt", {}, { next: () => "head" });
+    const open = link.ask("attempt", {}, { answers: { next: () => "head" } });
     say({ ask: 1, name: "next", of: 1 });
     say({ ask: 2, name: "known" });
     say({ ask: 3, name: "next" });

@@ -299,6 +299,29 @@ describe("what is in it", () => {
   });
 });
 
+it.each(["provider", "frontend", "observer", "store"] as const)(
+  "as %s nothing stands outside the gateway: said in words, and no line of it has run",
+  async (kind) => {
+    write("p.mjs", `throw new Error("It has run.");`);
+    for (const use of ["./p.mjs", "unix:./p.sock"]) {
+      const from = join(folder, "gateway.yaml");
+      const found = await createLoader({ builtin: EMPTY, host: {} })(
+        use,
+        kind,
+        from,
+        undefined,
+        "child",
+      );
+      expect(found).toMatchObject({
+        problem: {
+          id: "config/kind-outside",
+          message: expect.stringContaining("only a middleware can stand outside the gateway"),
+        },
+      });
+    }
+  },
+);
+
 describe("one copy of the contract", () => {
   it("is lent to a plugin that could not find it by itself, in TypeScript and JavaScript", async () => {
     const source = (ts: boolean) => `
