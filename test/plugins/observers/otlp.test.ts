@@ -150,7 +150,8 @@ describe("what is said of requests", () => {
     "as %s is the same as protobuf and as JSON, and whether or not it was said of others before",
     (signal) => {
       fc.assert(
-        fc.property(fc.array(requests, { minLength: 2, maxLength: 12 }), (all) => {
+        fc.property(fc.array(requests, { minLength: 2, maxLength: 12 }), (some) => {
+          const all = some.flatMap((one) => [one, twinOf(one)]);
           const one = telling();
           const kept = () => one;
           const plain = sorted(said({ protocol: "http/json", signal }, all, telling));
@@ -204,6 +205,20 @@ describe("what is said of requests", () => {
     const { resourceLogs } = decode(frame.around(items), REQUESTS.logs.shape);
     expect(resourceLogs[0].scopeLogs[0].logRecords).toHaveLength(2);
   });
+});
+
+/** Much like it, and in a client's trace where the other one is not; with content where the other one has none. */
+const twinOf = (one: RequestRecord): RequestRecord => ({
+  ...one,
+  at: one.at + 1,
+  trace: {
+    ...one.trace,
+    parentId: one.trace.parentId === undefined ? "00f067aa0ba902b9" : undefined,
+  },
+  calls: one.calls.map((call) => ({
+    ...call,
+    ms: { ...call.ms, content: call.ms.content === undefined ? 7 : undefined },
+  })),
 });
 
 /** Fields stand in another order where some of them were kept. */
