@@ -292,20 +292,31 @@ describe("a token that is over", () => {
   });
 });
 
-describe("a guardrail of the operator's", () => {
-  const guarded = (more = "") =>
-    gateway({
-      plugins: { aws },
-      yaml: `
+/** A gateway whose operator has declared that AWS keeps nothing. `more`: of the provider's options. */
+const declared = (more = "") =>
+  gateway({
+    plugins: { aws },
+    yaml: `
 frontends: [chat-completions, messages]
 middleware: [door, zdr]
 providers:
   bedrock:
     use: aws
-    with: { region: ${REGION}, runtime_url: "${fake.url}", guardrail: { id: blocks, version: "3" }${more} }
+    with: { region: ${REGION}, runtime_url: "${fake.url}"${more} }
     credentials: [{ name: main, with: { access_key_id: ${KEYS.id}, secret_access_key: ${KEYS.secret} }, zdr: { declared: true } }]
 `,
-    });
+  });
+
+/** Asks under Service-ZDR. */
+const privately = (own: TestGateway, path: string, body: object) =>
+  fetch(`${own.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "service-zdr": "required" },
+    body: JSON.stringify(body),
+  });
+
+describe("a guardrail of the operator's", () => {
+  const guarded = (more = "") => declared(`, guardrail: { id: blocks, version: "3" }${more}`);
 
   it.each([MODEL, CLAUDE])(
     "stands before every answer of %s, whole and streamed",
@@ -326,10 +337,9 @@ providers:
         });
       }
       // What AWS keeps of what it stops was not read anywhere.
-      const refused = await fetch(`${own.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "content-type": "application/json", "service-zdr": "required" },
-        body: JSON.stringify({ ...chat(`bedrock/${model}`), tools: undefined }),
+      const refused = await privately(own, "/v1/chat/completions", {
+        ...chat(`bedrock/${model}`),
+        tools: undefined,
       });
       expect([refused.status, await refused.text()]).toEqual([
         400,
@@ -347,25 +357,6 @@ providers:
 });
 
 describe("Service-ZDR", () => {
-  const open = (url: string) =>
-    gateway({
-      plugins: { aws },
-      yaml: `
-frontends: [chat-completions, messages]
-middleware: [door, zdr]
-providers:
-  bedrock:
-    use: aws
-    with: { region: ${REGION}, runtime_url: "${url}" }
-    credentials: [{ name: main, with: { access_key_id: ${KEYS.id}, secret_access_key: ${KEYS.secret} }, zdr: { declared: true } }]
-`,
-    });
-  const asks = (own: TestGateway, path: string, body: object) =>
-    fetch(`${own.url}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", "service-zdr": "required" },
-      body: JSON.stringify(body),
-    });
   const schema = { type: "object", properties: { model: { type: "string" } }, tools: [{}] };
   const of = { messages: [{ role: "user", content: "Hello" }], max_tokens: 100 };
   const own = {
@@ -380,9 +371,9 @@ providers:
       ),
     ),
   )("lets a client's own tools pass at $path to $model, stream: $stream", async (one) => {
-    await using at = await open(fake.url);
+    await using at = await declared();
     const { path, tool, stream } = one;
-    const answer = await asks(at, path, {
+    const answer = await privately(at, path, {
       ...of,
       model: `bedrock/${one.model}`,
       stream,

@@ -1,5 +1,4 @@
 // What gateways on one PostgreSQL do for their clients while the database is away, and for one another while it is there.
-import { createServer, type AddressInfo } from "node:net";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +9,7 @@ import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
 import { startGateway } from "../kit/daemon.ts";
 import { hasPostgres, postgresStore, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { quiet, until } from "../kit/waits.ts";
+import { freePort } from "../kit/ports.ts";
 
 const yaml = (url: string) => `
 frontends: [chat-completions, responses, images, models]
@@ -315,11 +315,3 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     await rm(dir, { recursive: true, force: true });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
