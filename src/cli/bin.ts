@@ -12,9 +12,9 @@ if (major < needed) {
   process.exitCode = 1;
 } else {
   import("./memory.ts")
-    .then(({ giveBack, keepYoung }) => {
+    .then(({ giveBack, startYoung }) => {
       giveBack(process.argv.slice(2));
-      keepYoung();
+      startYoung();
     })
     .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())

@@ -1,13 +1,9 @@
 // How V8 keeps memory, set before any object is made. V8 would make objects old from the start when such objects often outlive a
 // collection of the young generation. A request in flight does outlive one. An old object keeps all that it names alive until a
-// full collection, long after its request was answered. And V8 would make a full collection for each 64 MB of buffers, which are some ten
-// bodies of 2 MB, and half of their cost: counted with the heap, buffers wait for a full collection as the heap does.
+// full collection, long after its request was answered.
 import { setFlagsFromString } from "node:v8";
 
-export function keepYoung(): void {
-  setFlagsFromString("--no-allocation-site-pretenuring");
-  setFlagsFromString("--external-memory-accounted-in-global-limit");
-}
+export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");
 
 /**
  * glibc learns from a large body that large blocks are usual, and from then on keeps what is freed: tens of megabytes for each

@@ -6,10 +6,10 @@ import { startPulse } from "../gateway/pulse/pulse.ts";
 import { work } from "../gateway/workers/process.ts";
 import type { Channel } from "../gateway/workers/link.ts";
 import { createLoad } from "./loading.ts";
-import { keepYoung } from "./memory.ts";
+import { startYoung } from "./memory.ts";
 import { keepPrototype } from "./prototype.ts";
 
-keepYoung();
+startYoung();
 keepPrototype();
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)

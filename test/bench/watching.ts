@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ObserverDef } from "tollgate/plugin";
 import { context } from "tollgate/testing";
-import { keepYoung } from "../../src/cli/memory.ts";
+import { startYoung } from "../../src/cli/memory.ts";
 import accessLog from "../../plugins/observers/access-log.ts";
 import metrics from "../../plugins/observers/metrics.ts";
 import otlp from "../../plugins/observers/otlp.ts";
@@ -146,6 +146,6 @@ async function watching(collector: string): Promise<string> {
   }
 }
 
-keepYoung();
+startYoung();
 process.stdout.write(`µs a request, of all threads\n${await watching(process.argv[2]!)}\n`);
 process.exit(0);
