@@ -12,9 +12,10 @@ if (major < needed) {
   process.exitCode = 1;
 } else {
   import("./memory.ts")
-    .then(({ giveBack, startYoung }) => {
+    .then(({ giveBack, startYoung, cutSmall }) => {
       giveBack(process.argv.slice(2));
       startYoung();
+      cutSmall();
     })
     .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())

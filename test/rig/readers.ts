@@ -5,13 +5,17 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { freePort } from "../kit/ports.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { chance } from "./rig.ts";
 
 /** What all of them together may cost. */
 const MOST_BYTES = 128 * 1024 * 1024;
+/** Of each, after a collection: its share of that. */
+const MOST_EACH = 256 * 1024;
 const HOLD_MS = 4_000;
 /** Clients that read, before. */
 const WARM = 20;
@@ -38,6 +42,7 @@ export async function readers(of: ReadersOptions): Promise<Verdict> {
     // The same traffic, read: what a process keeps of it for the next is no matter of readers.
     for (let i = 0; i < WARM; i += AT_ONCE)
       await Promise.all(Array.from({ length: AT_ONCE }, () => visit(subject, 0, true)));
+    const held = (await subject.live?.()) ?? 0;
     const before = await rssOf(subject.pid);
     for (let i = 0; i < of.readers; i += AT_ONCE)
       visitors.push(
@@ -51,11 +56,13 @@ export async function readers(of: ReadersOptions): Promise<Verdict> {
     for (const end = performance.now() + HOLD_MS; performance.now() < end; await sleep(100))
       most = Math.max(most, (await rssOf(subject.pid)) - before);
     if (most > MOST_BYTES) wrong.push(`memory grew by ${mib(most)}`);
+    const each = (((await subject.live?.()) ?? held) - held) / of.readers;
+    if (each > MOST_EACH) wrong.push(`each holds ${kib(each)}`);
     if (subject.rows) await cutOff(of, subject.rows, up.open, wrong);
     const sent = up.sent();
     return {
       wrong,
-      counts: { readers: of.readers, grew: mib(most), sent: mib(sent) },
+      counts: { readers: of.readers, grew: mib(most), each: kib(each), sent: mib(sent) },
       seed: of.seed,
     };
   } finally {
@@ -64,6 +71,7 @@ export async function readers(of: ReadersOptions): Promise<Verdict> {
 }
 
 const mib = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)}MiB`;
+const kib = (bytes: number): string => `${Math.round(bytes / 1024)}KiB`;
 
 /** What is slower than this to end has been forgotten. */
 const PATIENCE_MS = 30_000;
@@ -91,6 +99,8 @@ interface Subject extends AsyncDisposable {
   readonly key: string;
   readonly pid: number;
   rows?(): Promise<number>;
+  /** Bytes that a collection leaves. */
+  live?(): Promise<number>;
 }
 
 const yaml = (url: string) => `
@@ -104,8 +114,21 @@ providers:
 `;
 
 async function gateway(url: string): Promise<Subject> {
-  const daemon = await startGateway({ yaml: yaml(url) });
-  return Object.assign(daemon, { rows: () => rowsOf(daemon) });
+  const port = await freePort();
+  const daemon = await startGateway({
+    yaml: yaml(url),
+    env: {
+      ATTACK_GAUGE: String(port),
+      NODE_OPTIONS: `--import=${join(import.meta.dirname, "attack/gauge.mjs")}`,
+    },
+  });
+  return Object.assign(daemon, {
+    rows: () => rowsOf(daemon),
+    async live() {
+      const said = await fetch(`http://127.0.0.1:${port}/settle`);
+      return ((await said.json()) as { live: number }).live;
+    },
+  });
 }
 
 async function rowsOf(daemon: Daemon): Promise<number> {

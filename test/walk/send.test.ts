@@ -39,3 +39,46 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   flight.abort(new Error("enough"));
   await pool.destroy();
 });
+
+it("while it is paused nothing is given, and whatever the pauses, every byte comes once and in order", async () => {
+  const whole = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
+  await using up = await backend((_req, res) => {
+    // In chunks of HTTP of every size: several of them come with one read.
+    for (let at = 0, size = 1; at < whole.length; at += size, size = (size * 3) % 9_001)
+      res.write(whole.subarray(at, at + size));
+    res.end();
+  });
+  using dog = new Watchdog();
+  const pool = new Pool(up.base);
+  for (const waits of [[0], [1], [0, 1, 2], [3, 0, 0, 1]]) {
+    const flight = new UpstreamResponse(dog, TIMEOUTS);
+    await flight.go({ stage: "unsent", fresh: false }, { pool } as never, {
+      method: "GET",
+      path: "/",
+      headers: [],
+      body: null,
+    });
+    const came: Buffer[] = [];
+    let paused = false;
+    let early = 0;
+    await new Promise<void>((done) =>
+      flight.take({
+        data(piece) {
+          if (paused) early++;
+          came.push(piece);
+          paused = true;
+          flight.pause();
+          setTimeout(() => {
+            paused = false;
+            flight.resume();
+          }, waits[came.length % waits.length]);
+        },
+        end: () => done(),
+      }),
+    );
+    expect(Buffer.concat(came).equals(whole)).toBe(true);
+    // What its end brings along is given with it.
+    expect(early).toBeLessThan(2);
+  }
+  await pool.destroy();
+});

@@ -98,7 +98,8 @@ class Splitting implements Frames {
     }
     if (from < n) {
       this.#grow(n - from);
-      this.#held.push(from === 0 ? b : b.subarray(from));
+      // A few bytes of a large piece would hold all of it until the event's end comes.
+      this.#held.push(from < n / 2 ? b.subarray(from) : Buffer.from(b.subarray(from)));
     }
   };
 

@@ -22,7 +22,7 @@ export interface ResponseSink {
   end(error?: unknown): void;
 }
 
-const handOver = (response: UpstreamResponse): void => response.give();
+const handOver = (response: UpstreamResponse): void => response.come();
 
 /** One answer of a provider. A model that thinks may be silent for minutes; the operator sets how long is too long. */
 export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
@@ -108,7 +108,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   resume(): void {
     this.#paused = false;
     this.#due = this.#dog.now + this.#timeouts.idleMs;
-    this.#controller?.resume();
+    this.give();
+    if (!this.#paused) this.#controller?.resume();
   }
   /** Gives the rest of the answer this much time. */
   hurry(ms: number): void {
@@ -144,7 +145,9 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     if (this.#refused) controller.abort(this.#refused);
   }
 
-  onResponseStart(_c: Dispatcher.DispatchController, status: number, headers: HeadersIn): void {
+  onResponseStart(c: Dispatcher.DispatchController, status: number, headers: HeadersIn): void {
+    // Each is a view into the first read from the socket, which would be held for as long as the answer lasts.
+    c.rawHeaders = null;
     if (status < 200) return;
     this.status = status;
     this.headers = headers;
@@ -168,6 +171,11 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
       this.#early += chunk.length;
       if (this.#early > EARLY_BYTES) controller.pause();
     } else if (this.#came.length === 1) process.nextTick(handOver, this);
+  }
+
+  /** What comes for a client that does not read stays as it came: with the rest of its read, which the socket holds. */
+  come(): void {
+    if (!this.#paused) this.give();
   }
 
   /**
