@@ -68,10 +68,13 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
           came.push(piece);
           paused = true;
           flight.pause();
-          setTimeout(() => {
-            paused = false;
-            flight.resume();
-          }, waits[came.length % waits.length]);
+          setTimeout(
+            () => {
+              paused = false;
+              flight.resume();
+            },
+            waits[came.length % waits.length],
+          );
         },
         end: () => done(),
       }),
