@@ -12,10 +12,9 @@ if (major < needed) {
   process.exitCode = 1;
 } else {
   import("./memory.ts")
-    .then(({ giveBack, startYoung, cutSmall }) => {
+    .then(({ giveBack, startYoung }) => {
       giveBack(process.argv.slice(2));
       startYoung();
-      cutSmall();
     })
     .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())

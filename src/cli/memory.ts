@@ -5,9 +5,6 @@ import { setFlagsFromString } from "node:v8";
 
 export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");
 
-/** Node cuts small buffers out of one block, and the few that a long answer keeps hold all of it: 64 KB, unless told otherwise. */
-export const cutSmall = () => (Buffer.poolSize = 8 * 1024);
-
 /**
  * glibc learns from a large body that large blocks are usual, and from then on keeps what is freed: tens of megabytes for each
  * thread, for good. Said beforehand it does not learn; it reads these words when a process begins, so the process begins once

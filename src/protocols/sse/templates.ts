@@ -5,6 +5,7 @@
 // Why that is safe: outside the holes the bytes are equal, and a hole is filled by exactly one JSON string, from the quote
 // that opens it to the quote that closes it, or by the digits of one number. So both texts have the same tokens in the same places, but for the words. No
 // line feed stands in a hole: among lines that end in nothing else, an event that fits ends where its template does.
+import { lastingPiece } from "../../lib/lasting.ts";
 import { endOfString, type Range } from "./bytes.ts";
 
 /** Members whose values change from event to event and mean nothing to a relay. */
@@ -185,7 +186,7 @@ function templateOf(event: Buffer, json: number, holes: Holes, model?: Range): T
     kinds.push(hole.kind);
   }
   cut(event.length);
-  return { bytes: Buffer.concat(segments), ends, kinds, ...name };
+  return { bytes: lastingPiece(segments), ends, kinds, ...name };
 }
 
 interface Hole extends Range {

@@ -1,6 +1,7 @@
 // The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what was
 // not edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
 import type { Span } from "../../lib/json.ts";
+import { lastingPiece, lastingText } from "../../lib/lasting.ts";
 import {
   isFilePart,
   type Body,
@@ -145,7 +146,7 @@ export class OutgoingRequest implements Outgoing {
         this.header("content-type", formType(boundary));
         return written(body, boundary);
       }
-    return text(body as Json);
+    return lastingText(JSON.stringify(body));
   }
 
   /** Only values change: everything else, white space included, stays as it came. */
@@ -162,7 +163,7 @@ export class OutgoingRequest implements Outgoing {
       at = span.to;
     }
     parts.push(raw.subarray(at));
-    return Buffer.concat(parts);
+    return lastingPiece(parts);
   }
 
   /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
@@ -184,7 +185,7 @@ export class OutgoingRequest implements Outgoing {
       }
     if (parts.length === 0) parts.push(OPEN);
     parts.push(CLOSE);
-    return Buffer.concat(parts);
+    return lastingPiece(parts);
   }
 }
 

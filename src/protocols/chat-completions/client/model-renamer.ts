@@ -1,4 +1,6 @@
 // Bytes in which every event is known, on their way out with another name for the model.
+import { lastingText } from "../../../lib/lasting.ts";
+
 export class ModelRenamer {
   readonly #name: Buffer;
   /** Where the names stand, from and to in turn. */
@@ -6,7 +8,7 @@ export class ModelRenamer {
   #shorter = 0;
 
   constructor(model: string) {
-    this.#name = Buffer.from(JSON.stringify(model));
+    this.#name = lastingText(JSON.stringify(model));
   }
 
   /** The next one's place. */
