@@ -31,9 +31,14 @@ export function lastingPiece(parts: readonly Buffer[]): Buffer {
   return out;
 }
 
-/** A copy that holds nothing else. */
-export function alone(bytes: Buffer): Buffer {
-  const out = Buffer.allocUnsafeSlow(bytes.length);
-  bytes.copy(out);
+/** So large a read is not held for a few of its bytes. */
+const LARGE = 8 * 1024;
+
+/** A part of what was read that is kept when the rest has gone: a copy, where it would hold much more than itself. */
+export function lastingPart(bytes: Buffer, from: number, to = bytes.length): Buffer {
+  const held = bytes.buffer.byteLength;
+  if (held < LARGE || to - from > held / 2) return bytes.subarray(from, to);
+  const out = Buffer.allocUnsafeSlow(to - from);
+  bytes.copy(out, 0, from, to);
   return out;
 }

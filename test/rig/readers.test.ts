@@ -1,15 +1,24 @@
 import { expect, it } from "vitest";
 import { caught } from "./caught.ts";
 import { readers } from "./readers.ts";
+import { TONGUES } from "./talker.ts";
 
 const SHORT = { readers: 40, bytes: 16 * 1024 * 1024, seed: 7 };
+const CHAT = { from: "chat", to: "chat" } as const;
 
-// Both mostly wait: side by side.
-it.concurrent("clients that stop reading cost next to nothing, are cut off in the end, and have their rows", async () => {
-  const { wrong } = await readers(SHORT);
-  expect(wrong).toEqual([]);
-});
+// All mostly wait: side by side.
+const WAYS = TONGUES.flatMap((from, i) => [
+  { from, to: from },
+  { from, to: TONGUES[(i + 1) % TONGUES.length]! },
+]);
+it.concurrent.for(WAYS)(
+  "clients of $from that stop reading an answer of $to cost next to nothing, are cut off in the end, and have their rows",
+  async (way) => {
+    const { wrong } = await readers({ ...SHORT, ...way });
+    expect(wrong).toEqual([]);
+  },
+);
 
 it.concurrent("a proxy that heeds no reader is caught", async () => {
-  await caught(/memory grew/, (seed) => readers({ ...SHORT, seed, heedless: true }));
+  await caught(/memory grew/, (seed) => readers({ ...SHORT, ...CHAT, seed, heedless: true }));
 });

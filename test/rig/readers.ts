@@ -3,14 +3,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer, type ServerResponse } from "node:http";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { freePort } from "../kit/ports.ts";
-import type { Rig, Verdict } from "./rig.ts";
-import { chance } from "./rig.ts";
+import { chance, type Rig, type Verdict } from "./rig.ts";
+import { talker, type Tongue } from "./talker.ts";
 
 /** What all of them together may cost. */
 const MOST_BYTES = 128 * 1024 * 1024;
@@ -23,8 +22,28 @@ const WARM = 20;
 const AT_ONCE = 10;
 const WRITE_MS = 10_000;
 
+/** How a client asks: where, and with which body. */
+const CLIENTS: Record<Tongue, (model: string, words: string) => [path: string, body: object]> = {
+  chat: (model, words) => [
+    "/v1/chat/completions",
+    { model, stream: true, messages: [{ role: "user", content: words }] },
+  ],
+  messages: (model, words) => [
+    "/v1/messages",
+    { model, stream: true, messages: [{ role: "user", content: words }], max_tokens: 9_000 },
+  ],
+  responses: (model, words) => ["/v1/responses", { model, stream: true, input: words }],
+  gemini: (model, words) => [
+    `/v1beta/models/${model}:streamGenerateContent?alt=sse`,
+    { contents: [{ role: "user", parts: [{ text: words }] }] },
+  ],
+};
+
 export interface ReadersOptions {
   readers: number;
+  /** What the clients speak, and what upstream does. */
+  from: Tongue;
+  to: Tongue;
   /** Of each answer. */
   bytes: number;
   seed: number;
@@ -36,28 +55,31 @@ export async function readers(of: ReadersOptions): Promise<Verdict> {
   const chanced = chance(of.seed);
   const wrong: string[] = [];
   await using up = await talker(of.bytes);
-  await using subject = of.heedless ? await heedless(up.url) : await gateway(up.url);
+  await using subject = of.heedless ? await heedless(`${up.url}/${of.to}`) : await gateway(up.url);
   const visitors: Socket[] = [];
   try {
     // The same traffic, read: what a process keeps of it for the next is no matter of readers.
     for (let i = 0; i < WARM; i += AT_ONCE)
-      await Promise.all(Array.from({ length: AT_ONCE }, () => visit(subject, 0, true)));
+      await Promise.all(Array.from({ length: AT_ONCE }, () => visit(subject, of, 0, true)));
     const held = (await subject.live?.()) ?? 0;
     const before = await rssOf(subject.pid);
+    const warmed = up.sent();
     for (let i = 0; i < of.readers; i += AT_ONCE)
       visitors.push(
         ...(await Promise.all(
           Array.from({ length: Math.min(AT_ONCE, of.readers - i) }, () =>
-            visit(subject, chanced.below(100_000), false),
+            visit(subject, of, chanced.below(100_000), false),
           ),
         )),
       );
     let most = 0;
     for (const end = performance.now() + HOLD_MS; performance.now() < end; await sleep(100))
       most = Math.max(most, (await rssOf(subject.pid)) - before);
-    if (most > MOST_BYTES) wrong.push(`memory grew by ${mib(most)}`);
+    // The last event of a response says all its words again: they stay, once.
+    const words = of.from === "responses" && of.to !== "responses" ? up.sent() - warmed : 0;
+    if (most > MOST_BYTES + words) wrong.push(`memory grew by ${mib(most)}`);
     const each = (((await subject.live?.()) ?? held) - held) / of.readers;
-    if (each > MOST_EACH) wrong.push(`each holds ${kib(each)}`);
+    if (each > MOST_EACH + words / of.readers) wrong.push(`each holds ${kib(each)}`);
     if (subject.rows) await cutOff(of, subject.rows, up.open, wrong);
     const sent = up.sent();
     return {
@@ -104,13 +126,16 @@ interface Subject extends AsyncDisposable {
 }
 
 const yaml = (url: string) => `
-frontends: [chat-completions]
+frontends: [chat-completions, messages, responses, gemini]
 middleware: [auth]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 timeouts: { write: ${WRITE_MS}ms }
 drain: 1s
 providers:
-  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: {} } }
+  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, models: { model: {} } }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, models: { model: {} } }
+  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, models: { model: { protocols: [responses] } } }
+  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, models: { model: {} } }
 `;
 
 async function gateway(url: string): Promise<Subject> {
@@ -167,22 +192,24 @@ const server = createServer((req, res) => {
 `;
 
 /** Asks, reads so much, and no more; or to the end. */
-async function visit({ url, key }: Subject, bytes: number, whole: boolean): Promise<Socket> {
+async function visit(
+  { url, key }: Subject,
+  { from, to }: ReadersOptions,
+  bytes: number,
+  whole: boolean,
+): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
   await once(socket, "connect");
-  const body = JSON.stringify({
-    model: "up/model",
-    stream: true,
-    messages: [{ role: "user", content: whole ? "short" : "long" }],
-  });
+  const [path, asked] = CLIENTS[from](`${to}/model`, whole ? "short" : "long");
+  const body = JSON.stringify(asked);
   socket.write(
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\nx-api-key: ${key}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
   await new Promise<void>((resolve) => {
     let seen = 0;
-    socket.on("data", (chunk: Buffer) => {
-      seen += chunk.length;
-      if (whole ? !chunk.includes("[DONE]") : seen < bytes) return;
+    socket.on("data", (piece: Buffer) => {
+      seen += piece.length;
+      if (whole || seen < bytes) return;
       socket.pause();
       resolve();
     });
@@ -192,50 +219,19 @@ async function visit({ url, key }: Subject, bytes: number, whole: boolean): Prom
   return socket;
 }
 
-/** An upstream that talks for as long as it is listened to. */
-async function talker(bytes: number) {
-  const content = "word ".repeat(800);
-  const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "model", choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
-  const end = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "model", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`;
-  let [sent, open] = [0, 0];
-  const talk = (res: ServerResponse, left: number) => {
-    while (left > 0) {
-      left -= event.length;
-      sent += event.length;
-      if (res.destroyed) return;
-      if (!res.write(event)) return void res.once("drain", () => talk(res, left));
-    }
-    res.end(end);
-  };
-  const server = createServer((req, res) => {
-    let said = "";
-    req.on("data", (chunk: Buffer) => (said += chunk.toString()));
-    req.on("end", () => {
-      open++;
-      res.on("close", () => open--);
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      talk(res, said.includes("short") ? 4 * 1024 * 1024 : bytes);
-    });
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    sent: () => sent,
-    open: () => open,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
-
 async function rssOf(pid: number): Promise<number> {
   const said = await readFile(`/proc/${pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+) kB/.exec(said)![1]) * 1024;
 }
 
 export const rig: Rig = {
-  options: { readers: 500, mib: 20, seed: Date.now() % 1e6 },
-  run: ({ readers: count, mib: size, seed }) =>
-    readers({ readers: Number(count), bytes: Number(size) * 1024 * 1024, seed: Number(seed) }),
+  options: { readers: 500, mib: 20, from: "chat", to: "chat", seed: Date.now() % 1e6 },
+  run: ({ readers: count, mib: size, from, to, seed }) =>
+    readers({
+      readers: Number(count),
+      bytes: Number(size) * 1024 * 1024,
+      from: from as Tongue,
+      to: to as Tongue,
+      seed: Number(seed),
+    }),
 };

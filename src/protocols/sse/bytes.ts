@@ -5,6 +5,7 @@
 // and `name`; the byte before the match tells. Where the key stands is another matter: `keyAt` finds it at any depth,
 // `valueAt` at one exact place.
 import { endOfString } from "../../lib/json-strings.ts";
+import { lastingPiece, lastingText } from "../../lib/lasting.ts";
 
 export { endOfString };
 
@@ -20,7 +21,7 @@ const COLON = 58;
 const COMMA = 44;
 
 /** What `keyAt` looks for: the key as it stands on the wire, quotes included. */
-export const needle = (key: string): Buffer => Buffer.from(JSON.stringify(key));
+export const needle = (key: string): Buffer => lastingText(JSON.stringify(key));
 
 /** Where the value of a key begins, at whatever depth the key first stands at or after `from`; -1 when there is none. */
 export function keyAt(b: Buffer, key: Buffer, from = 0): number {
@@ -130,7 +131,7 @@ export function renaming(
   value: string,
 ): (event: Buffer, json: number, out: Gather) => void {
   const keys = path.map(needle);
-  const quoted = Buffer.from(JSON.stringify(value));
+  const quoted = lastingText(JSON.stringify(value));
   let head: Buffer | undefined;
   let from = 0;
   return (event, json, out) => {
@@ -144,7 +145,7 @@ export function renaming(
         out.add(event);
         return;
       }
-      head = Buffer.from(event.subarray(0, at.to));
+      head = lastingPiece([event.subarray(0, at.to)]);
       from = at.from;
     }
     out.add(event.subarray(0, from));

@@ -1,5 +1,5 @@
 import { BOUNDS } from "../../lib/bounds.ts";
-import { alone } from "../../lib/lasting.ts";
+import { lastingPart } from "../../lib/lasting.ts";
 import { exceed } from "../../model/excess.ts";
 import { eventOf } from "./parse.ts";
 
@@ -99,7 +99,7 @@ class Splitting implements Frames {
     }
     if (from < n) {
       this.#grow(n - from);
-      this.#held.push(from === 0 ? b : tailOf(b, from));
+      this.#held.push(from === 0 ? b : lastingPart(b, from));
     }
   };
 
@@ -151,12 +151,4 @@ function isWhole(data: string, lineEnded: boolean): boolean {
   } catch {
     return false;
   }
-}
-
-/** So large a piece is not held for a few bytes at its end until the rest of their event comes. */
-const LARGE = 8 * 1024;
-
-function tailOf(b: Buffer, from: number): Buffer {
-  const tail = b.subarray(from);
-  return b.length < LARGE || tail.length > b.length / 2 ? tail : alone(tail);
 }

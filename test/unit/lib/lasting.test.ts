@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { alone, lastingPiece, lastingText } from "../../../src/lib/lasting.ts";
+import { lastingPart, lastingPiece, lastingText } from "../../../src/lib/lasting.ts";
 
 it("none is written over by another, whatever their sizes", () => {
   fc.assert(
@@ -17,8 +17,16 @@ it("none is written over by another, whatever their sizes", () => {
   );
 });
 
-it("a few bytes hold a small block, and alone they hold nothing else", () => {
+it("what lasts holds little more than itself", () => {
   for (let i = 0; i < 10_000; i++)
     expect(lastingText("x".repeat(i % 4_000)).buffer.byteLength).toBeLessThanOrEqual(8 * 1024);
-  expect(alone(Buffer.alloc(100_000).subarray(5, 9)).buffer.byteLength).toBe(4);
+  fc.assert(
+    fc.property(fc.nat(100_000), fc.nat(100_000), fc.nat(100_000), (size, a, b) => {
+      const [from, to] = [Math.min(a, b, size), Math.min(Math.max(a, b), size)];
+      const whole = Buffer.alloc(size, "tollgate");
+      const part = lastingPart(whole, from, to);
+      expect(part.equals(whole.subarray(from, to))).toBe(true);
+      expect(part.buffer.byteLength).toBeLessThanOrEqual(Math.max(2 * part.length, 8 * 1024));
+    }),
+  );
 });

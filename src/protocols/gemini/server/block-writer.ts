@@ -16,7 +16,7 @@ import {
   signedPart,
   type AnswerFlaws,
 } from "./content.ts";
-import { grounding } from "./grounds.ts";
+import { grounding, PassedWords } from "./grounds.ts";
 import { WaitingProofs } from "./proofs.ts";
 
 export class BlockWriter {
@@ -28,8 +28,9 @@ export class BlockWriter {
   readonly #named: (name: string) => string;
   #block: OpenBlock | undefined;
   #proof: Proof | undefined;
-  /** What was said, where it is needed once more at the block's end. */
+  /** A thought, or what a call is given: needed once more at the block's end. */
   #said: string[] = [];
+  #passed = new PassedWords();
   #citations: Json[] = [];
 
   constructor(page: ChunkWriter, to: AnswerContext) {
@@ -45,6 +46,7 @@ export class BlockWriter {
         this.#block = e.block;
         this.#proof = undefined;
         this.#said = [];
+        this.#passed = new PassedWords();
         this.#citations = [];
         return;
       case "delta":
@@ -80,7 +82,7 @@ export class BlockWriter {
         this.held.refused = true;
     }
     this.proofs.said();
-    this.#said.push(text);
+    this.#passed.add(text);
     if (logprobs) this.#page.part({ text }, { logprobsResult: likelihoodsTo(logprobs) });
     else this.#page.text(text, false);
   }
@@ -103,13 +105,13 @@ export class BlockWriter {
       case "opaque": {
         const part = ownPart(block.origin, block.raw);
         if (part) this.#page.part(part);
-        else if (this.#said.length === 0) this.#to.lose(`content.${block.origin}`, "dropped");
+        else if (this.#passed.none) this.#to.lose(`content.${block.origin}`, "dropped");
       }
     }
   }
 
   #words(): void {
-    const sources = grounding(this.#said.join(""), this.#citations);
+    const sources = grounding(this.#passed, this.#citations);
     if (sources) this.#page.beside({ groundingMetadata: sources });
     this.#sign({ text: "" });
   }

@@ -11,10 +11,10 @@ interface Source {
 }
 
 /** `said`: the words that were cited. Undefined where no citation is one of the web. */
-export function grounding(said: string, citations: readonly Json[]): JsonObject | undefined {
+export function grounding(said: PassedWords, citations: readonly Json[]): JsonObject | undefined {
   const sources = citations.flatMap((citation) => sourceOf(citation) ?? []);
   if (sources.length === 0) return undefined;
-  const bytes = bytesAt(said, sources);
+  const bytes = said.bytesAt(sources.flatMap(({ from, to }) => [from ?? 0, to ?? 0]));
   return {
     groundingChunks: sources.map(({ url, title }) => ({ web: { uri: url, title } })),
     groundingSupports: sources.flatMap(({ from, to }, i) => {
@@ -48,21 +48,45 @@ function sourceOf(citation: Json): Source | undefined {
 const pointOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 
-/** How many bytes stand before each place: the words are walked once, however often they are cited. */
-function bytesAt(said: string, sources: readonly Source[]): ReadonlyMap<number, number> {
-  const wanted = [...new Set(sources.flatMap(({ from, to }) => [from ?? 0, to ?? 0]))].toSorted(
-    (a, b) => a - b,
-  );
-  const found = new Map<number, number>();
-  let point = 0;
-  let bytes = 0;
-  let next = 0;
-  for (const letter of said) {
-    while (next < wanted.length && wanted[next]! <= point) found.set(wanted[next++]!, bytes);
-    if (next === wanted.length) return found;
-    point++;
-    bytes += Buffer.byteLength(letter);
+/** Words that have left, as far as a place in them may still be asked for: letters of one byte are counted and not kept. */
+export class PassedWords {
+  readonly #parts: { plain: number; text: string }[] = [];
+
+  get none(): boolean {
+    return this.#parts.length === 0;
   }
-  while (next < wanted.length) found.set(wanted[next++]!, bytes);
-  return found;
+
+  add(text: string): void {
+    // Nothing may come between the two halves of a letter.
+    if (text === "") return;
+    const plain = Buffer.byteLength(text) === text.length;
+    const last = this.#parts.at(-1);
+    if (!last || plain !== (last.text === ""))
+      this.#parts.push(plain ? { plain: text.length, text: "" } : { plain: 0, text });
+    else if (plain) last.plain += text.length;
+    else last.text += text;
+  }
+
+  /** How many bytes stand before each of these places: the words are walked once, however often they are cited. */
+  bytesAt(places: readonly number[]): ReadonlyMap<number, number> {
+    const wanted = [...new Set(places)].toSorted((a, b) => a - b);
+    const found = new Map<number, number>();
+    let next = 0;
+    let point = 0;
+    let bytes = 0;
+    for (const { plain, text } of this.#parts) {
+      for (; next < wanted.length && wanted[next]! < point + plain; next++)
+        found.set(wanted[next]!, bytes + wanted[next]! - point);
+      point += plain;
+      bytes += plain;
+      for (const letter of text) {
+        while (next < wanted.length && wanted[next]! <= point) found.set(wanted[next++]!, bytes);
+        if (next === wanted.length) return found;
+        point++;
+        bytes += Buffer.byteLength(letter);
+      }
+    }
+    while (next < wanted.length) found.set(wanted[next++]!, bytes);
+    return found;
+  }
 }

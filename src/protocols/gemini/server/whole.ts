@@ -15,7 +15,7 @@ import {
   signedPart,
   type AnswerFlaws,
 } from "./content.ts";
-import { grounding } from "./grounds.ts";
+import { grounding, PassedWords } from "./grounds.ts";
 import { WaitingProofs } from "./proofs.ts";
 
 /** One answer in one piece: the parts of its only candidate. */
@@ -104,8 +104,10 @@ class Page {
     if (signature !== undefined && on === undefined)
       this.parts.push({ text: "", thoughtSignature: signature });
     if (block.proof && signature === undefined) this.proofs.words(block.proof);
-    if (block.type === "text" && block.citations)
-      this.#grounds = grounding(block.text, block.citations) ?? this.#grounds;
+    if (block.type !== "text" || !block.citations) return;
+    const words = new PassedWords();
+    words.add(block.text);
+    this.#grounds = grounding(words, block.citations) ?? this.#grounds;
   }
 
   #thought(block: Extract<Block, { type: "reasoning" }>): void {

@@ -1,6 +1,7 @@
 // The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
 // wherever a response object stands. Errors are taken out and told in the gateway's words, so
 // that another candidate may still answer.
+import { lastingPart, lastingPiece } from "../../../lib/lasting.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
@@ -84,6 +85,7 @@ class StreamRelay implements Relay {
       this.#out.flush();
       this.#tell();
       this.#known.left();
+      this.#keep();
     }
   }
 
@@ -184,10 +186,17 @@ class StreamRelay implements Relay {
     this.#lastTill = till;
   }
 
+  /** The piece goes, and its last event stays. */
+  #keep(): void {
+    if (!this.#last) return;
+    const last = lastingPart(this.#last, this.#lastFrom, this.#lastTill);
+    this.#remember(last, 0, last.length);
+  }
+
   #begin(event: Buffer): void {
     if (this.#first) return;
     const id = text(object(dataIn(event)["response"])?.["id"]);
-    this.#first = event;
+    this.#first = lastingPiece([event]);
     if (id !== undefined) this.#sink.start(id);
   }
 
@@ -200,7 +209,7 @@ class StreamRelay implements Relay {
     this.#heard = true;
     const begins = beginningOf(event, json);
     const said = isText(type);
-    this.#alike = begins && { begins, isText: said };
+    this.#alike = begins && { begins: lastingPiece([begins]), isText: said };
     if (said) this.#words += wordsIn(event, begins ? begins.length : 0, event.length);
   }
 
