@@ -137,7 +137,7 @@ const SPEECHES = {
 export type Tongue = keyof typeof SPEECHES;
 export const TONGUES = Object.keys(SPEECHES) as Tongue[];
 
-/** So long an answer, for whoever says "short". */
+/** So long is the answer to a client that says "short". */
 const SHORT = 4 * 1024 * 1024;
 
 export async function talker(bytes: number) {
