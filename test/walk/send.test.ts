@@ -18,13 +18,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   });
   using dog = new Watchdog();
   const pool = new Pool(up.base);
-  const flight = new UpstreamResponse(dog, TIMEOUTS);
-  await flight.go({ stage: "unsent", fresh: false }, { pool } as never, {
-    method: "GET",
-    path: "/",
-    headers: [],
-    body: null,
-  });
+  const flight = await begun(dog, pool);
   await quiet(50);
   let pieces = 0;
   flight.take({
@@ -51,13 +45,7 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
   using dog = new Watchdog();
   const pool = new Pool(up.base);
   for (const waits of [[0], [1], [0, 1, 2], [3, 0, 0, 1]]) {
-    const flight = new UpstreamResponse(dog, TIMEOUTS);
-    await flight.go({ stage: "unsent", fresh: false }, { pool } as never, {
-      method: "GET",
-      path: "/",
-      headers: [],
-      body: null,
-    });
+    const flight = await begun(dog, pool);
     const came: Buffer[] = [];
     let paused = false;
     let early = 0;
@@ -85,3 +73,12 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
   }
   await pool.destroy();
 });
+
+/** It has a head. */
+const begun = (dog: Watchdog, pool: Pool): Promise<UpstreamResponse> =>
+  new UpstreamResponse(dog, TIMEOUTS).go({ stage: "unsent", fresh: false }, { pool } as never, {
+    method: "GET",
+    path: "/",
+    headers: [],
+    body: null,
+  });
