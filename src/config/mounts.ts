@@ -66,7 +66,9 @@ export async function mount(root: Mapping, mainFile: string, load: LoadPlugin, d
       for (const [file, hash] of found.files ?? []) desk.code.set(file, hash);
       if (found.remark) desk.report(found.remark, ...useAt);
       if ("problem" in found) {
-        desk.report({ severity: "error", ...found.problem }, ...useAt);
+        // That only a middleware can be isolated is said at the key, which other kinds do not have.
+        if (!isolate || kind === "middleware")
+          desk.report({ severity: "error", ...found.problem }, ...useAt);
         return undefined;
       }
       const { definition, version } = found;

@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createJiti } from "jiti";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { loadConfig } from "../../../src/config/load.ts";
 import type { Builtin } from "../../../src/loader/find.ts";
 import { createLoader, type LoaderOptions } from "../../../src/loader/load.ts";
 import * as api from "../../../src/plugin/index.ts";
@@ -321,6 +322,26 @@ it.each(["provider", "frontend", "observer", "store"] as const)(
     }
   },
 );
+
+it("that a kind cannot be isolated is said once, at the key that asks for it", async () => {
+  write("p.mjs", `throw new Error("It has run.");`);
+  const file = join(folder, "gateway.yaml");
+  const text = [
+    "frontends: [{ use: ./p.mjs, isolate: child }]",
+    "providers:",
+    "  acme:",
+    "    use: ./p.mjs",
+    "    isolate: child",
+    "",
+  ].join("\n");
+  const load = createLoader({ builtin: EMPTY, host: {} });
+  const { problems } = await loadConfig(file, { env: {}, load, text });
+  const placed = problems.filter(({ line }) => line > 0);
+  expect(placed.map(({ line, column, id, hint }) => [line, column, id, hint])).toEqual([
+    [1, 29, "config/unknown-key", "only a middleware can stand outside the gateway"],
+    [5, 5, "config/unknown-key", "only a middleware can stand outside the gateway"],
+  ]);
+});
 
 describe("one copy of the contract", () => {
   it("is lent to a plugin that could not find it by itself, in TypeScript and JavaScript", async () => {
