@@ -11,7 +11,7 @@ export const command: CliCommand = {
   usage: "status [options]",
   about:
     "Says how the running gateway is: where, since when, which config, what is in flight, how the last reload went.\n" +
-    "Exits with 1 when none runs.",
+    "Exits with 1 when none runs; with --quiet also while none serves yet.",
   options: { ...PLACE, quiet: { about: "print nothing: for health checks" } },
   examples: [
     "tollgate status",
@@ -19,13 +19,13 @@ export const command: CliCommand = {
     "tollgate status --state-dir /var/lib/tollgate --json",
   ],
   async run(given) {
-    const asked = askControl(await stateDirOf(given), "status");
+    const asked = askControl(await stateDirOf(given), "status") as unknown as Promise<Status>;
     if (given.has("quiet"))
       return asked.then(
-        () => EXIT.fine,
+        ({ state }) => (state === "starting" ? EXIT.failed : EXIT.fine),
         () => EXIT.failed,
       );
-    const status = (await asked) as unknown as Status;
+    const status = await asked;
     if (given.json) sayJson({ ...status, lists: status.lists.map(datedLine) });
     else say(inWords(status));
     return EXIT.fine;
@@ -38,7 +38,7 @@ function inWords(of: Status): string {
   const rows = [
     [
       "gateway",
-      `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)} at ${of.urls.length > 1 ? of.urls.join(", ") : of.url}`,
+      `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)}${of.urls.length > 0 ? ` at ${of.urls.join(", ")}` : ""}`,
     ],
     ...(of.admin === undefined ? [] : [["admin", of.admin]]),
     ["version", `${of.version}, pid ${of.pid}, since ${moment(of.startedAt)}`],

@@ -23,7 +23,7 @@ export async function statusOf(
     url,
     admin: adminUrl,
     stateDir,
-    state: stage.draining ? "draining" : "serving",
+    state: stage.draining ? "draining" : more.urls.length === 0 ? "starting" : "serving",
     generation: built.gen.number,
     configHash: config.hash,
     loadedAt: at,

@@ -70,7 +70,8 @@ export interface Status {
   /** Undefined: the embedded default. */
   readonly file: string | undefined;
   readonly stateDir: string;
-  readonly state: "serving" | "draining";
+  /** `starting`: it can be asked, and no port of clients is open yet. */
+  readonly state: "starting" | "serving" | "draining";
   /** Unix milliseconds, as every time here. */
   readonly startedAt: number;
   readonly generation: number;

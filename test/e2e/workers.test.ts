@@ -1,10 +1,13 @@
 // Several processes behind one port, as an operator runs them: what is counted is counted once, what one is told all know,
 // and what one had in its hands when it died is not lost.
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Entry } from "tollgate/plugin";
 import { describe, expect, it } from "vitest";
+import { askControl } from "../../src/gateway/control/asking.ts";
 import type { Status } from "../../src/gateway/types.ts";
 import { startGateway, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
 import { tollgate } from "../kit/command-line.ts";
@@ -423,6 +426,22 @@ describe("workers: 2", () => {
     const line = await next.line((l) => l.msg.startsWith("calls that a crash left open"));
     expect(line["presumed"]).toBe(6);
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
+  });
+
+  it("a gateway that can be asked how it is serves only once its port is open", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "tollgate-"));
+    const file = yaml("http://127.0.0.1:9/v1", "state_dir: ./state\n");
+    const heard: Status[] = [];
+    let up = false;
+    const coming = startGateway({ yaml: file, dir }).finally(() => (up = true));
+    for (; !up; await quiet(5)) {
+      const status = await askControl(join(dir, "state"), "status").catch(() => undefined);
+      if (status) heard.push(status as unknown as Status);
+    }
+    await using gateway = await coming;
+    const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
+    expect([...new Set(before)]).toEqual(["starting"]);
+    expect(await gateway.ask("status")).toMatchObject({ state: "serving", url: gateway.url });
   });
 
   it("a worker that never comes up is an honest end", async () => {

@@ -1,7 +1,6 @@
 // The same tests on another store: with TOLLGATE_TEST_STORE=postgres each gateway of a test gets a database of its own in the place of one of the
 // stores that the program has built in. A file that names a store of another kind keeps it. `test/on-postgres.ts` sets both variables.
-import { mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { newDatabase, postgresStore } from "./postgres.ts";
 
@@ -31,14 +30,18 @@ export async function inStore(yaml: string, dir: string): Promise<string> {
   if (server === undefined) return yaml;
   const built = BUILT_IN.exec(yaml);
   if (!built && ANY.test(yaml)) return yaml;
-  if (!databases.has(dir)) databases.set(dir, newDatabase(server, TEMPLATE).then(inFile));
+  if (!databases.has(dir))
+    databases.set(
+      dir,
+      newDatabase(server, TEMPLATE).then((url) => inFile(url, dir)),
+    );
   const store = `store: ${postgresStore(await databases.get(dir)!)}`;
   return built ? yaml.replace(BUILT_IN, () => store) : `${yaml.trimEnd()}\n${store}\n`;
 }
 
 /** An address that stands in gateway.yaml itself is warned of. */
-async function inFile(url: string): Promise<string> {
-  const file = join(await mkdtemp(join(tmpdir(), "tollgate-database-")), "url");
+async function inFile(url: string, dir: string): Promise<string> {
+  const file = join(dir, "database-url");
   await writeFile(file, url);
   return `\${file:${file}}`;
 }
