@@ -324,6 +324,12 @@ const PORTKEY: readonly Omit<ImportCase, "source">[] = [
     asked: { assistant: ["gpt-5"] },
   },
   {
+    name: "a slug of its vault, whose provider only its own name tells",
+    text: `{ "provider": "@openai-prod", "override_params": { "model": "gpt-5" } }`,
+    found: ["approximate 1 provider"],
+    asked: { assistant: ["gpt-5"] },
+  },
+  {
     name: "a tree: shares of what falls over",
     text: `{
   "strategy": { "mode": "loadbalance" },
@@ -338,6 +344,7 @@ const PORTKEY: readonly Omit<ImportCase, "source">[] = [
 }`,
     found: [
       "approximate 4 targets[0].strategy.mode",
+      "approximate 6 targets[0].targets[0].virtual_key",
       "manual 6 targets[0].targets[0].virtual_key",
       "approximate 9 targets[1].retry",
     ],

@@ -97,7 +97,8 @@ function merged(candidates: DraftRoute["candidates"]): DraftRoute["candidates"] 
 /** Any model of it, where none is said: clients name theirs as <provider>/<model>. */
 function leaf(said: Said, draft: Draft, model: string | undefined): readonly string[] {
   const virtual = said.any("virtual_key", "virtualKey");
-  const word = said.get("provider").text()?.replace(/^@/, "") ?? virtual.text();
+  const named = said.get("provider").text();
+  const word = named?.replace(/^@/, "") ?? virtual.text();
   const base = said.any("custom_host", "customHost").text();
   const use =
     word === undefined ? undefined : (knownProvider(word) ?? knownProvider(word.split(/[-_]/)[0]!));
@@ -117,6 +118,13 @@ function leaf(said: Said, draft: Draft, model: string | undefined): readonly str
       .find("unsupported", `${use} needs its address (custom_host), which is not said here`);
     return [];
   }
+  if (use !== undefined && (named === undefined || named.startsWith("@")))
+    said
+      .any("provider", "virtual_key", "virtualKey")
+      .find(
+        "approximate",
+        `"${word}" is a name in its vault: that it is ${use} is guessed from the name`,
+      );
   const own = use === undefined || (use === "openai" && base !== undefined);
   const provider = draft.provider(
     own ? "openai-compatible" : use,
