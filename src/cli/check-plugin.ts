@@ -15,13 +15,24 @@ export const command: CliCommand = {
     "and what it keeps. Its code is run. Exits with 1 when anything is wrong.",
   options: {
     write: { about: "write the table of options in its README anew" },
+    live: {
+      about:
+        "ask the provider itself, too: the models under tollgate.live of package.json, with the key from the environment (ACME_API_KEY is api_key of acme). It costs a few tokens",
+    },
     all: { about: "name what is right, too" },
   },
   words: { least: 0, most: 1 },
-  examples: ["tollgate check-plugin .", "tollgate check-plugin tollgate-provider-acme --json"],
+  examples: [
+    "tollgate check-plugin .",
+    "tollgate check-plugin . --live",
+    "tollgate check-plugin tollgate-provider-acme --json",
+  ],
   async run(given) {
     const folder = folderOf(given.words[0] ?? ".");
-    const { name, version, plugins, findings } = await judged(folder, given.has("write"));
+    const { name, version, plugins, findings } = await judged(folder, {
+      write: given.has("write"),
+      live: given.has("live"),
+    });
     const wrong = findings.filter((one) => one.wrong !== undefined);
     const passed = findings.length - wrong.length;
     if (given.json)

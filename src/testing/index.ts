@@ -34,7 +34,7 @@ export * as pretend from "./pretend.ts";
 export { protocolLaws, type ProtocolLaws } from "./protocol-laws.ts";
 export { recordings, replay, type Recording } from "./recording.ts";
 export { recorded, written, type RecordedExchange, type RecordingOptions } from "./record.ts";
-export { liveChecks, type LiveOptions } from "./live.ts";
+export { liveCheck, liveChecks, type LiveOptions } from "./live.ts";
 export { random } from "./random.ts";
 export {
   call,

@@ -35,29 +35,33 @@ const worst = ({ price, maxTokens = MOST_TOKENS }: LiveOptions, requests: number
  */
 export function liveChecks(definition: Definition, of: LiveOptions): Check[] {
   if (process.env["TOLLGATE_LIVE"] !== "1" || definition["~tollgate"] !== "provider") return [];
-  return [
-    check(`${definition.name}: live: what it says now keeps the laws`, async () => {
-      await using lent = context({ ...(of.fetch && { fetch: of.fetch as never }) });
-      const made = (await definition.setup((of.with ?? {}) as never, lent.ctx)) as Provider;
-      const most = worst(of, 2 * made.endpoints.length);
-      const cap = of.capUsd ?? 0.05;
-      assert.ok(most <= cap, `it could cost ${most.toFixed(4)} USD; the cap is ${cap}`);
-      const folder = mkdtempSync(join(tmpdir(), "tollgate-live-"));
-      try {
-        const exchanges = await recorded(definition, { maxTokens: MOST_TOKENS, ...of });
-        assert.ok(exchanges.length > 0, "no endpoint has this model");
-        for (const { name, status } of exchanges)
-          assert.ok(status < 300, `${name}: it was answered with ${status}`);
-        written(exchanges, folder);
-        for (const endpoint of made.endpoints.filter(isWire)) {
-          const protocol = endpoint.protocol as Protocol<Kind>;
-          const all = recordings(join(folder, protocol.id));
-          for (const law of protocolLaws(protocol as Protocol, { recordings: all, trials: 10 }))
-            await law.run();
-        }
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
+  return [liveCheck(definition, of)];
+}
+
+/** The same where it was asked for in other words than a variable: the command's `--live`. */
+export function liveCheck(definition: Definition, of: LiveOptions): Check {
+  return check(`${definition.name}: live: what it says now keeps the laws`, async () => {
+    await using lent = context({ ...(of.fetch && { fetch: of.fetch as never }) });
+    const made = (await definition.setup((of.with ?? {}) as never, lent.ctx)) as Provider;
+    const most = worst(of, 2 * made.endpoints.length);
+    const cap = of.capUsd ?? 0.05;
+    assert.ok(most <= cap, `it could cost ${most.toFixed(4)} USD; the cap is ${cap}`);
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-live-"));
+    try {
+      const exchanges = await recorded(definition, { maxTokens: MOST_TOKENS, ...of });
+      assert.ok(exchanges.length > 0, "no endpoint has this model");
+      for (const { name, status } of exchanges)
+        assert.ok(status < 300, `${name}: it was answered with ${status}`);
+      written(exchanges, folder);
+      for (const endpoint of made.endpoints.filter(isWire)) {
+        if (endpoint.serves?.(of.model) === false) continue;
+        const protocol = endpoint.protocol as Protocol<Kind>;
+        const all = recordings(join(folder, protocol.id));
+        for (const law of protocolLaws(protocol as Protocol, { recordings: all, trials: 10 }))
+          await law.run();
       }
-    }),
-  ];
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 }

@@ -3,14 +3,18 @@ import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { json, say, speaking, upstream } from "tollgate/testing";
 import { folder, type Folder } from "../kit/command-line.ts";
 import { root } from "../kit/program.ts";
 
 /** What `tollgate new` makes, as `npm install && npm run build` leave it. */
-async function made(): Promise<Folder & { readonly plugin: string }> {
+async function made(...sort: string[]): Promise<Folder & { readonly plugin: string }> {
   vi.spyOn(process, "emitWarning").mockImplementation(() => {});
   const here = await folder();
-  expect((await here.said(["new", "observer", "acme", "--dir", "acme"])).code).toBe(0);
+  expect(
+    (await here.said(["new", ...(sort.length > 0 ? sort : ["observer", "acme"]), "--dir", "acme"]))
+      .code,
+  ).toBe(0);
   const plugin = join(here.path, "acme");
   mkdirSync(join(plugin, "node_modules"));
   symlinkSync(root, join(plugin, "node_modules/tollgate"));
@@ -66,6 +70,81 @@ describe("tollgate check-plugin", () => {
     const told = JSON.parse((await at.tollgate(["check-plugin", "acme", "--write", "--json"])).out);
     expect(told).toMatchObject({ ok: false, failed: wrong.length - 1 });
     expect(readFileSync(join(at.plugin, "README.md"), "utf8")).toContain("| `slow_ms` |");
+  });
+
+  describe("--live", () => {
+    const KEY = "sk-live-4711";
+    const args = ["check-plugin", "acme", "--live", "--json"];
+    async function provider(url: string, live: object[] = [PRICED]) {
+      const at = await made("provider", "acme", "--like", "openai");
+      edit(join(at.plugin, "package.json"), (text) => {
+        const { tollgate, ...rest } = JSON.parse(text);
+        const told = { ...tollgate, with: { base_url: `${url}/v1` }, live };
+        return JSON.stringify({ ...rest, tollgate: told });
+      });
+      return at;
+    }
+    const PRICED = { model: "large-2", price: { input: 3, output: 15 } };
+    const live = ({ out }: { out: string }) =>
+      JSON.parse(out).findings.filter(({ check }: any) => check.startsWith("live: "));
+
+    it("asks the provider, streamed and whole, with the key of the environment, and does not show it", async () => {
+      await using up = await upstream(speaking(say("Hello"), ["large-2"]));
+      await using at = await provider(up.url);
+      const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
+      expect(live(ran)).toEqual([
+        { check: "live: acme: models" },
+        { check: "live: acme: credential" },
+        { check: "live: large-2" },
+      ]);
+      expect([ran.code, ran.err]).toEqual([0, ""]);
+      const asked = up.requests.filter(({ method }) => method === "POST");
+      expect(asked.map(({ headers }) => headers["authorization"])).toEqual([
+        `Bearer ${KEY}`,
+        `Bearer ${KEY}`,
+      ]);
+      expect(ran.out).not.toContain(KEY);
+      const before = up.requests.length;
+      await at.tollgate(["check-plugin", "acme"], { env: { ACME_API_KEY: KEY } });
+      expect(up.requests).toHaveLength(before);
+    });
+
+    it("says what it needs where there is no key, no model or no provider, asks nothing, and ends with 1", async () => {
+      await using up = await upstream(speaking(say("Hello"), ["large-2"]));
+      await using at = await provider(up.url, [{ model: "large-2" }]);
+      const ran = await at.tollgate(args, { env: { ACME_API_KEY: "" } });
+      expect(ran.code).toBe(1);
+      expect(live(ran)).toEqual([
+        { check: "live: acme: models", wrong: expect.stringContaining('"live": [{ "model"') },
+        {
+          check: "live: acme: credential",
+          wrong: "nothing was asked: set ACME_API_KEY in the environment",
+        },
+      ]);
+      expect(up.requests).toEqual([]);
+      await using other = await made();
+      const none = await other.tollgate(args);
+      expect([none.code, live(none)]).toEqual([
+        1,
+        [
+          {
+            check: "live: a provider",
+            wrong: "it has no provider, and nothing else is asked",
+          },
+        ],
+      ]);
+    });
+
+    it("says a refusal as one, and sends nothing that could cost more than the cap", async () => {
+      await using up = await upstream({ "*": json({ error: { message: "No." } }, 401) });
+      await using at = await provider(up.url, [PRICED, { ...PRICED, capUsd: 0.000001 }]);
+      const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
+      expect(ran.code).toBe(1);
+      const [refused, dear] = live(ran).slice(2);
+      expect(refused.wrong).toContain("answered with 401");
+      expect(dear.wrong).toContain("the cap is 0.000001");
+      expect(up.requests).toHaveLength(2);
+    });
   });
 
   it("finds a package that is installed, by its name", async () => {

@@ -4,24 +4,20 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { kit } from "../kit.ts";
+import { findingOf } from "./checked.ts";
 import { finding, type PackageFinding } from "./finding.ts";
+import { liveFindings } from "./live.ts";
 import {
   manifestFindings,
   manifestIn,
+  mountingOf,
   packedFindings,
   type Mounting,
   type PackedFiles,
   type PluginManifest,
 } from "./manifest.ts";
 import { withTable } from "./option-table.ts";
-import {
-  exportFindings,
-  exportsOf,
-  imported,
-  nameFindings,
-  type ExportedPlugin,
-  type Imported,
-} from "./plugins.ts";
+import { exportFindings, exportsOf, imported, nameFindings, type Imported } from "./plugins.ts";
 
 export interface Judged {
   readonly name: string;
@@ -30,8 +26,11 @@ export interface Judged {
   readonly findings: readonly PackageFinding[];
 }
 
-/** `write`: the table of its README is written anew. */
-export async function judged(folder: string, write: boolean): Promise<Judged> {
+/** `write`: the table of its README is written anew. `live`: its providers are asked, for money. */
+export async function judged(
+  folder: string,
+  { write, live }: { readonly write: boolean; readonly live: boolean },
+): Promise<Judged> {
   const manifest = manifestIn(folder);
   const { brought, findings } = await surface(folder, { write });
   return {
@@ -40,7 +39,11 @@ export async function judged(folder: string, write: boolean): Promise<Judged> {
     plugins: brought.plugins.map(
       ({ definition }) => `${definition["~tollgate"]} ${definition.name}`,
     ),
-    findings: [...findings, ...(await contract(folder, manifest, brought))],
+    findings: [
+      ...findings,
+      ...(await contract(folder, manifest, brought)),
+      ...(live ? await liveFindings(manifest, brought.plugins) : []),
+    ],
   };
 }
 
@@ -107,7 +110,7 @@ async function contract(
   { plugins, protocols }: Imported,
 ): Promise<PackageFinding[]> {
   const { conformance, protocolLaws, storeConformance, storeIn } = await kit();
-  const placed = ({ recordings, ...more }: Mounting): Mounting => ({
+  const placed = ({ recordings, live: _, ...more }: Mounting): Mounting => ({
     ...more,
     ...(recordings === false && { recordings }),
     ...(typeof recordings === "string" && { recordings: join(folder, recordings) }),
@@ -131,21 +134,6 @@ async function contract(
     }),
   ];
   const findings: PackageFinding[] = [];
-  for (const { name, run } of checks)
-    findings.push(
-      await run().then(
-        () => ({ check: `contract: ${name}` }),
-        (error: unknown) => ({
-          check: `contract: ${name}`,
-          wrong: error instanceof Error ? error.message : String(error),
-        }),
-      ),
-    );
+  for (const each of checks) findings.push(await findingOf(`contract: ${each.name}`, each));
   return findings;
 }
-
-/** What is said of the one plugin, over what is said of all. */
-const mountingOf = (
-  { path }: ExportedPlugin,
-  { plugins, ...shared }: NonNullable<PluginManifest["tollgate"]>,
-): Mounting => ({ ...shared, ...plugins?.[path] });

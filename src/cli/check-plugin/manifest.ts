@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../model/error.ts";
+import type { LiveOptions } from "../../testing/live.ts";
 import { finding, type PackageFinding } from "./finding.ts";
 
 export interface PluginManifest {
@@ -25,7 +26,15 @@ export interface Mounting {
   readonly credential?: Readonly<Record<string, unknown>>;
   /** A folder, relative to the package; false: there are none. */
   readonly recordings?: string | false;
+  /** What `--live` may ask, and what it costs. */
+  readonly live?: readonly Pick<LiveOptions, "model" | "price" | "capUsd">[];
 }
+
+/** What is said of the one plugin, over what is said of all. */
+export const mountingOf = (
+  { path }: { readonly path: string },
+  { plugins, ...shared }: NonNullable<PluginManifest["tollgate"]>,
+): Mounting => ({ ...shared, ...plugins?.[path] });
 
 export function manifestIn(folder: string): PluginManifest {
   const file = join(folder, "package.json");

@@ -13,6 +13,9 @@ import {
   upstream,
   written,
 } from "tollgate/testing";
+import { defineProvider } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { messages } from "tollgate/protocols/messages";
 import acme from "../../../examples/acme.ts";
 import native from "../../../templates/provider-native/src/index.ts";
 
@@ -111,6 +114,28 @@ describe("live", () => {
     await using up = await upstream(speaking(say("Hello"), ["model"]));
     for (const { run } of asked(up)) await run();
     expect(up.requests.filter(({ method }) => method === "POST")).toHaveLength(2);
+  });
+
+  it("asks those endpoints that have the model, and judges no other", async () => {
+    vi.stubEnv("TOLLGATE_LIVE", "1");
+    await using up = await upstream(speaking(say("Hello"), ["model"]));
+    const two = defineProvider({
+      api: 1,
+      name: "two",
+      summary: "Two protocols",
+      setup: () => {
+        const own = { base: `${up.url}/v1`, auth: "none" as const };
+        return {
+          endpoints: [
+            { ...own, protocol: chatCompletions() },
+            { ...own, protocol: messages(), serves: () => false },
+          ],
+        };
+      },
+    });
+    const price = { input: 3, output: 15 };
+    for (const { run } of liveChecks(two, { model: "model", price })) await run();
+    expect(up.requests).toHaveLength(2);
   });
 
   it("sends nothing that could cost more than the cap", async () => {
