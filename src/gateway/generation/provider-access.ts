@@ -131,7 +131,7 @@ function prepare(
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined) out.header(name, value);
   of.prepare(out);
-  const body = out.bytes();
+  const body = out.bytes()?.whole() ?? null;
   return { headers: out.headers, body };
 }
 

@@ -1,7 +1,8 @@
 // The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what was
 // not edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
 import type { Span } from "../../lib/json.ts";
-import { lastingPiece, lastingText } from "../../lib/lasting.ts";
+import { lastingText } from "../../lib/lasting.ts";
+import { Pieces } from "./pieces.ts";
 import {
   isFilePart,
   type Body,
@@ -33,7 +34,7 @@ export class OutgoingRequest implements Outgoing {
   readonly #form: FormLayout | undefined;
   readonly #edits = new Map<string, Opt<Field>>();
   /** The bytes as they stand; an edit forgets them. */
-  #bytes: Buffer | undefined;
+  #bytes: Pieces | undefined;
   /** Of the body without its edits. */
   #came: Named | undefined;
   #named: Named | undefined;
@@ -95,9 +96,9 @@ export class OutgoingRequest implements Outgoing {
   }
 
   /** A body with a file becomes a form, and is announced as one. */
-  bytes(): Buffer | null {
+  bytes(): Pieces | null {
     if (!this.#body) return null;
-    return (this.#bytes ??= this.#made());
+    return (this.#bytes ??= new Pieces(this.#made()));
   }
 
   /** What the client sent, but for its model's name. */
@@ -107,11 +108,11 @@ export class OutgoingRequest implements Outgoing {
     return true;
   }
 
-  #made(): Buffer {
-    if (this.#raw && this.#form) return edited(this.#raw, this.#form, this.#edits);
-    if (!this.#raw || !this.#spans) return this.#written();
-    if (this.#edits.size === 0) return this.#raw;
-    for (const value of this.#edits.values()) if (hasFile(value)) return this.#written();
+  #made(): Buffer[] {
+    if (this.#raw && this.#form) return [edited(this.#raw, this.#form, this.#edits)];
+    if (!this.#raw || !this.#spans) return [this.#written()];
+    if (this.#edits.size === 0) return [this.#raw];
+    for (const value of this.#edits.values()) if (hasFile(value)) return [this.#written()];
     for (const [field, value] of this.#edits)
       if (value === undefined || !this.#spans.has(field))
         return this.#rejoined(this.#raw, this.#spans);
@@ -150,7 +151,7 @@ export class OutgoingRequest implements Outgoing {
   }
 
   /** Only values change: everything else, white space included, stays as it came. */
-  #spliced(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
+  #spliced(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
     let at = 0;
     const edits =
@@ -163,11 +164,11 @@ export class OutgoingRequest implements Outgoing {
       at = span.to;
     }
     parts.push(raw.subarray(at));
-    return lastingPiece(parts);
+    return parts;
   }
 
   /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
-  #rejoined(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
+  #rejoined(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
     let before = OPEN;
     for (const [field, span] of spans) {
@@ -185,7 +186,7 @@ export class OutgoingRequest implements Outgoing {
       }
     if (parts.length === 0) parts.push(OPEN);
     parts.push(CLOSE);
-    return lastingPiece(parts);
+    return parts;
   }
 }
 

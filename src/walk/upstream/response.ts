@@ -1,4 +1,5 @@
 // One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
+import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { fault, faultOf } from "../../model/error.ts";
@@ -9,6 +10,7 @@ import { blame } from "./blame.ts";
 import type { HintedTimes } from "./times.ts";
 import { broken } from "./broken-line.ts";
 import type { Wire } from "../mounted.ts";
+import type { Pieces } from "./pieces.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const ERROR_BODY_MS = 5_000;
@@ -21,6 +23,12 @@ export interface ResponseSink {
   /** Without an error: upstream ended its message well. */
   end(error?: unknown): void;
 }
+
+const NO_PIECES: readonly Buffer[] = [];
+
+/** Of a body in pieces undici does not know how long it is. */
+const announced = (headers: string[], length: number): string[] =>
+  headers.includes("content-length") ? headers : [...headers, "content-length", String(length)];
 
 const handOver = (response: UpstreamResponse): void => response.come();
 
@@ -72,18 +80,20 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   go(
     call: { stage: CallStage; readonly fresh: boolean },
     wire: Wire,
-    of: { method: string; path: string; headers: string[]; body: Buffer | null },
+    of: { method: string; path: string; headers: string[]; body: Pieces | null },
   ): Promise<UpstreamResponse> {
     return new Promise((resolve, reject) => {
       this.#head = { call, resolve, reject };
       this.#dog.watch(this);
       const line = call.fresh ? wire.fresh() : wire.pool;
+      const list = of.body?.list ?? NO_PIECES;
       line.dispatch(
         {
           method: of.method as Dispatcher.HttpMethod,
           path: of.path,
-          headers: of.headers,
-          body: of.body,
+          headers: list.length > 1 ? announced(of.headers, of.body!.length) : of.headers,
+          // undici takes anything that it can iterate over; its types do not say so.
+          body: list.length > 1 ? (list as unknown as Readable) : (list[0] ?? null),
         },
         this,
       );

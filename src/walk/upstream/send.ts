@@ -8,6 +8,7 @@ import { credentialed, renewed, tokenAge } from "./credential.ts";
 import type { HostCall } from "../call.ts";
 import type { Wire } from "../mounted.ts";
 import { flat, type OutgoingRequest } from "./outgoing-request.ts";
+import type { Pieces } from "./pieces.ts";
 import { ofProvider } from "./own-code.ts";
 import { timesOf } from "./times.ts";
 import { UpstreamResponse, glance } from "./response.ts";
@@ -70,7 +71,7 @@ const isGood = ({ status }: UpstreamResponse): boolean => status >= 200 && statu
 interface UnsignedRequest {
   readonly out: OutgoingRequest;
   readonly path: string;
-  readonly body: Buffer | null;
+  readonly body: Pieces | null;
 }
 
 /** Signs and sends; resolves with the head, whatever its status. */
@@ -85,7 +86,7 @@ function signed(call: HostCall, wire: Wire, unsigned: UnsignedRequest): Promise<
       method: out.method,
       url: new URL(wire.origin + path),
       headers: { ...out.headers },
-      body,
+      body: body && body.whole(),
       signal: call.exchange.signal,
     }));
   } catch (problem) {

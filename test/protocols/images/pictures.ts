@@ -65,7 +65,7 @@ export const departure = (body: Body): OutgoingRequest =>
   new OutgoingRequest({ method: "POST", path: "/images/generations", body });
 
 export const left = (out: OutgoingRequest): JsonObject =>
-  JSON.parse(out.bytes()!.toString()) as JsonObject;
+  JSON.parse(out.bytes()!.whole().toString()) as JsonObject;
 
 export function collected(run: (emit: (e: ModelEvent) => void) => void): ModelEvent[] {
   const events: ModelEvent[] = [];

@@ -12,7 +12,7 @@ const client = responses().client!;
 function leaving(body: Body, of: Partial<CallContext> = {}, codec = client): any {
   const out = new OutgoingRequest({ method: "POST", path: "/responses", body });
   codec.prepare!(out, asking(of));
-  return JSON.parse(out.bytes()!.toString());
+  return JSON.parse(out.bytes()!.whole().toString());
 }
 const hi: Body = { model: "m", input: "Hi" };
 const relay = { state: "relay" } as const;

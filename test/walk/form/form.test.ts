@@ -463,7 +463,7 @@ describe("a request that leaves", () => {
         });
         out.header("content-type", verbatim ? formType("b") : "application/json");
         for (const [name, value] of list) out.set(name, value ?? undefined);
-        const bytes = out.bytes()!;
+        const bytes = out.bytes()!.whole();
         const boundary = boundaryOf(out.headers["content-type"]!);
         const said = boundary ? read(bytes, boundary).body : JSON.parse(bytes.toString());
         expect(plain(said)).toEqual(plain(out.whole()));
