@@ -81,7 +81,7 @@ describe.each(fixtures)("$row", ({ row, cases }) => {
     }
     expect(code).toBe(refused);
     if (refused) return;
-    expect(JSON.parse(out.bytes()!.toString())).toEqual({ model, ...sent });
+    expect(JSON.parse(out.bytes()!.whole().toString())).toEqual({ model, ...sent });
     expect(of.losses.map((l) => `${l.how} ${l.field}`)).toEqual(losses);
   });
 });
