@@ -34,6 +34,7 @@ const TOOLS: readonly Step[] = [
 const SLOW = ["test/e2e", "test/rig", "test/clients"];
 /** What takes minutes: left out unless it is asked for, here or by a word of its name. */
 const LONG = [
+  "test/cli/check-plugin.test.ts",
   "test/clouds/conformance.test.ts",
   "test/e2e/cuts.test.ts",
   "test/e2e/fleet-apart.test.ts",
