@@ -39,7 +39,8 @@ afterAll(async () => {
   if (measurable) await Promise.all([ended(driver), ended(mock.child)]);
 });
 
-test.skipIf(!measurable).for(["json-1k", "sse-full"] as const)("%s", async (name) => {
+// What else a machine does may spoil three rounds; a loss of speed is there in the next three as well.
+test.skipIf(!measurable).for(["json-1k", "sse-full"] as const)("%s", { retry: 1 }, async (name) => {
   const lane = laneOf(name, LENGTH);
   const [agent, ours] = await measure(side, lane, targets, 3);
   // A starved ledger may refuse a few; what answers nothing proves nothing.
