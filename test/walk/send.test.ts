@@ -1,6 +1,7 @@
 // One request to an upstream: what its taker asks for while bytes are on their way.
 import { Pool } from "undici";
 import { expect, it } from "vitest";
+import { Pieces } from "../../src/walk/upstream/pieces.ts";
 import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
 import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
 import { quiet } from "../kit/waits.ts";
@@ -74,11 +75,35 @@ it("while it is paused nothing is given, and whatever the pauses, every byte com
   await pool.destroy();
 });
 
+it.each([["x-named", "content-length"], ["content-length", String(2 * 262_144)], []])(
+  "a body in pieces is announced by its length, once, whatever its headers say: %s",
+  async (...headers) => {
+    const asked: (readonly string[])[] = [];
+    await using up = await backend((req, res) => {
+      asked.push(req.rawHeaders.map((word) => word.toLowerCase()));
+      res.end();
+    });
+    using dog = new Watchdog();
+    const pool = new Pool(up.base);
+    const body = new Pieces([Buffer.alloc(262_144), Buffer.alloc(262_144)]);
+    await begun(dog, pool, { method: "POST", headers, body });
+    const names = asked[0]!.filter((_, i) => i % 2 === 0);
+    expect(names.filter((name) => name === "content-length")).toHaveLength(1);
+    expect(asked[0]![asked[0]!.indexOf(String(body.length)) - 1]).toBe("content-length");
+    await pool.destroy();
+  },
+);
+
 /** It has a head. */
-const begun = (dog: Watchdog, pool: Pool): Promise<UpstreamResponse> =>
+const begun = (
+  dog: Watchdog,
+  pool: Pool,
+  of: { method?: string; headers?: string[]; body?: Pieces } = {},
+): Promise<UpstreamResponse> =>
   new UpstreamResponse(dog, TIMEOUTS).go({ stage: "unsent", fresh: false }, { pool } as never, {
     method: "GET",
     path: "/",
     headers: [],
     body: null,
+    ...of,
   });

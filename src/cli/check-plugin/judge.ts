@@ -4,8 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { kit } from "../kit.ts";
-import { findingOf } from "./checked.ts";
-import { finding, type PackageFinding } from "./finding.ts";
+import { finding, findingOf, type PackageFinding } from "./finding.ts";
 import { liveFindings } from "./live.ts";
 import {
   manifestFindings,

@@ -1,8 +1,7 @@
 // What `--live` asks of the provider itself: the models that package.json names, with the key that the environment has.
 import { kit } from "../kit.ts";
-import { finding, type PackageFinding } from "./finding.ts";
+import { finding, findingOf, type PackageFinding } from "./finding.ts";
 import { mountingOf, type Mounting, type PluginManifest } from "./manifest.ts";
-import { findingOf } from "./checked.ts";
 import type { ExportedPlugin } from "./plugins.ts";
 
 export async function liveFindings(

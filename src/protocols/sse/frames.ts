@@ -99,7 +99,7 @@ class Splitting implements Frames {
     }
     if (from < n) {
       this.#grow(n - from);
-      this.#held.push(from === 0 ? b : lastingPart(b, from));
+      this.#held.push(lastingPart(b, from));
     }
   };
 

@@ -28,7 +28,9 @@ const NO_PIECES: readonly Buffer[] = [];
 
 /** Of a body in pieces undici does not know how long it is. */
 const announced = (headers: string[], length: number): string[] =>
-  headers.includes("content-length") ? headers : [...headers, "content-length", String(length)];
+  headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length")
+    ? headers
+    : [...headers, "content-length", String(length)];
 
 const handOver = (response: UpstreamResponse): void => response.come();
 
