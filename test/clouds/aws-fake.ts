@@ -221,6 +221,8 @@ function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
     case "invoke":
       if (model.includes("titan-embed")) return titan(body);
       if (model.includes("cohere.embed")) return cohere(body);
+      if (model.includes("nova-canvas")) return canvas(body);
+      if (model.includes("stability.")) return stability(body);
       return claude(fake, body, model, false);
     case "invoke-with-response-stream":
       return claude(fake, body, model, true);
@@ -248,6 +250,48 @@ function titan({ inputText, dimensions }: any): ScriptedAnswer {
     ...json({ embedding: vectorFor(inputText, dimensions), inputTextTokenCount: input }),
     bill: { input },
   };
+}
+
+/** The smallest picture there is, made larger by what it says of itself. */
+export const pictureOf = (width: number, height: number): string => {
+  const head = Buffer.alloc(33);
+  head.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
+  head.writeUInt32BE(width, 16);
+  head.writeUInt32BE(height, 20);
+  return head.toString("base64");
+};
+
+const UNFIT =
+  "This request has been blocked by our content filters. Please adjust your text prompt.";
+
+/** A prompt says how many of its pictures a filter holds back. */
+function canvas({ taskType, textToImageParams, imageGenerationConfig = {}, ...more }: any) {
+  const { numberOfImages: n = 1, width = 1024, height = 1024, quality } = imageGenerationConfig;
+  const known = ["standard", "premium", undefined].includes(quality);
+  if (taskType !== "TEXT_IMAGE" || !known || n > 5 || Object.keys(more).length > 0)
+    return refusing(400, "ValidationException", "Malformed input request");
+  const text: string = textToImageParams.text;
+  if (text === "unfit") return refusing(400, "ValidationException", UNFIT);
+  const held = Math.min(n, Number(/hold (\d)/.exec(text)?.[1] ?? 0));
+  const images = Array.from({ length: n - held }, () => pictureOf(width, height));
+  const error =
+    held > 0 &&
+    `${held === n ? "All" : "Some"} of the generated images have been blocked by our content filters.`;
+  return {
+    ...json({ images, ...(error && { error }) }),
+    bill: { images: images.length },
+  };
+}
+
+function stability({ prompt, aspect_ratio: ratio = "1:1", ...more }: any): ScriptedAnswer {
+  const known = ["seed", "output_format", "negative_prompt", "mode"];
+  if (Object.keys(more).some((field) => !known.includes(field)))
+    return refusing(400, "ValidationException", "Malformed input request");
+  if (prompt === "unfit") return json({ finish_reasons: ["Filter reason: prompt"] });
+  if (prompt === "broken") return json({ finish_reasons: ["Inference error"] });
+  const [width, height] = ratio.split(":").map(Number);
+  const images = [pictureOf(width * 64, height * 64)];
+  return { ...json({ seeds: [1], finish_reasons: [null], images }), bill: { images: 1 } };
 }
 
 function cohere({ texts, input_type: type, model }: any): ScriptedAnswer {

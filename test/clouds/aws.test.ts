@@ -11,6 +11,7 @@ import {
   fakeAws,
   KEYS,
   MODEL,
+  pictureOf,
   refusing,
   REGION,
   vectorFor,
@@ -18,13 +19,16 @@ import {
 } from "./aws-fake.ts";
 import { billOf, rowsOf, settled } from "./rows.ts";
 
+const CANVAS = "amazon.nova-canvas-v1:0";
+const ULTRA = "stability.stable-image-ultra-v1:1";
+
 let fake: FakeAws;
 let at: TestGateway;
 let openai: OpenAI;
 let anthropic: Anthropic;
 
 const yamlOf = (url: string): string => `
-frontends: [chat-completions, messages, embeddings, rerank]
+frontends: [chat-completions, messages, embeddings, images, rerank]
 providers:
   bedrock:
     use: aws
@@ -41,6 +45,8 @@ providers:
       "amazon.titan-embed-text-v2:0": { price: { input: "0.02" } }
       "cohere.embed-multilingual-v3": { price: { input: "0.1" } }
       "cohere.rerank-v3-5:0": { price: { searches: "0.002" } }
+      "${CANVAS}": { price: { images: "0.06" } }
+      "${ULTRA}": { price: { images: "0.14" } }
   token: { use: aws, with: { region: ${REGION}, runtime_url: "${url}", api_key: bedrock-api-key } }
   ending: { use: aws, with: { region: ${REGION}, runtime_url: "${url}", access_key_id: ASIA, secret_access_key: s, session_token: t-1 } }
 `;
@@ -435,10 +441,70 @@ describe("vectors and rankings", () => {
   });
 });
 
+describe("pictures", () => {
+  const draw = (more: object) =>
+    openai.images.generate({ model: `bedrock/${CANVAS}`, prompt: "A lamp", ...more } as never);
+  const sent = () => fake.up.requests.at(-1)!.json();
+
+  it("Amazon's are asked in its own words, and are billed by those that come", async () => {
+    const { data } = await draw({ n: 3, size: "1280x720", quality: "high", user: "u" });
+    expect(data!.map(({ b64_json }) => b64_json)).toEqual(Array(3).fill(pictureOf(1280, 720)));
+    expect(sent()).toEqual({
+      taskType: "TEXT_IMAGE",
+      textToImageParams: { text: "A lamp" },
+      imageGenerationConfig: { width: 1280, height: 720, quality: "premium", numberOfImages: 3 },
+    });
+    expect(rowsOf(at)).toMatchObject([{ state: "exact", usage: { images: 3 } }]);
+  });
+
+  it("fields of its own reach it, and what they cannot change is not changed", async () => {
+    await draw({
+      taskType: "INPAINTING",
+      textToImageParams: { negativeText: "fog", text: "another" },
+      imageGenerationConfig: { cfgScale: 6.5, numberOfImages: 5 },
+      seed: 7,
+    });
+    expect(sent()).toEqual({
+      taskType: "TEXT_IMAGE",
+      textToImageParams: { text: "A lamp", negativeText: "fog" },
+      imageGenerationConfig: { cfgScale: 6.5, numberOfImages: 1, seed: 7 },
+    });
+  });
+
+  it("of several that a filter held back the others are the answer; of all of them none is", async () => {
+    const { data } = await draw({ n: 3, prompt: "hold 1" });
+    expect(data).toHaveLength(2);
+    expect(rowsOf(at)).toMatchObject([{ state: "exact", usage: { images: 2 } }]);
+    for (const prompt of ["hold 2", "unfit"])
+      await expect(draw({ n: 2, prompt })).rejects.toMatchObject({
+        status: 400,
+        code: "moderation_blocked",
+      });
+  });
+
+  it("Stability's take a shape for a size", async () => {
+    const model = `bedrock/${ULTRA}`;
+    const { data } = await draw({ model, size: "1792x1024", negative_prompt: "fog" });
+    expect(data![0]!.b64_json).toBe(pictureOf(16 * 64, 9 * 64));
+    expect(sent()).toEqual({ prompt: "A lamp", aspect_ratio: "16:9", negative_prompt: "fog" });
+    expect(rowsOf(at)).toMatchObject([{ state: "exact", usage: { images: 1 } }]);
+    const refused = (prompt: string) => draw({ model, prompt });
+    await expect(refused("unfit")).rejects.toMatchObject({ code: "moderation_blocked" });
+    await expect(refused("broken")).rejects.toMatchObject({ status: 502 });
+  });
+
+  it("what they cannot do is refused before anything is sent", async () => {
+    const model = `bedrock/${ULTRA}`;
+    await expect(draw({ model, n: 2 })).rejects.toMatchObject({ status: 400, param: "n" });
+    await expect(draw({ size: "wide" })).rejects.toMatchObject({ status: 400, param: "size" });
+    expect(fake.up.requests).toEqual([]);
+  });
+});
+
 describe("money", () => {
   it("the rows are the fake's bill, whatever is asked and however its bytes come", async () => {
     const one = fc.record({
-      what: fc.constantFrom("whole", "stream", "verbatim", "titan", "cohere", "rerank"),
+      what: fc.constantFrom("whole", "stream", "verbatim", "titan", "cohere", "canvas", "rerank"),
       model: fc.constantFrom(MODEL, CLAUDE),
       usage: fc.record({
         input: fc.nat(100_000),
@@ -464,6 +530,12 @@ describe("money", () => {
               model: `bedrock/${model}`,
               max_tokens: 50,
               messages: [{ role: "user", content: text }],
+            });
+          else if (what === "canvas")
+            await openai.images.generate({
+              model: `bedrock/${CANVAS}`,
+              prompt: "hold 1",
+              n: 2 + (words % 4),
             });
           else if (what === "rerank")
             await (

@@ -81,13 +81,16 @@ export class Traffic {
   readonly #days = new Map<number, string>();
   all = 0n;
   calls = 0;
-  /** When the first of them is. */
-  readonly from = Date.now() - MONTH + 60_000;
+  /** How long ago the first of them is, and when that is. */
+  readonly span: number;
+  readonly from: number;
   #n = 0;
 
-  constructor(of: Chance, prefix: string) {
+  constructor(of: Chance, prefix: string, span = MONTH) {
     this.#chance = of;
     this.#prefix = prefix;
+    this.span = span;
+    this.from = Date.now() - span + 60_000;
   }
 
   batch(size: number, at: number): StoreCommand[] {
@@ -178,12 +181,12 @@ export async function fill(
   say: Say,
 ) {
   const began = performance.now();
-  const { from } = traffic;
+  const { from, span } = traffic;
   let written = 0;
   const underWay: Promise<unknown>[] = [];
   for (let told = 0; written < rows;) {
     const size = Math.min(rows - written, 2 + chanced.below(48));
-    const at = from + Math.floor((written / rows) * (MONTH - 120_000));
+    const at = from + Math.floor((written / rows) * (span - 120_000));
     underWay.push(store.apply(traffic.batch(size, at)));
     // Each is a commit of its own; while some are written the next ones are put together.
     if (underWay.length >= AHEAD) await underWay.shift();
@@ -232,9 +235,10 @@ const REPORTS: readonly { readonly by: readonly Dimension[]; readonly more?: obj
   { by: ["account", "provider"], more: { key: "key7" } },
 ];
 
-type Ask = (by: readonly Dimension[], more?: object) => Promise<{ sums: Sums; ms: number }>;
+export type Ask = (by: readonly Dimension[], more?: object) => Promise<{ sums: Sums; ms: number }>;
 
-function asking(store: Store): Ask {
+/** Of the last thirty days, where nothing else is said. */
+export function asking(store: Store): Ask {
   const commands = ledgerCommands(store, async () => {});
   return async (by, more = {}) => {
     const began = performance.now();

@@ -1,5 +1,5 @@
 // AWS: Bedrock by its own protocols. Claude by InvokeModel, every other model that chats by Converse, Titan's and Cohere's vectors,
-// rankings; and what the service has that speaks as others do, on its runtime and on Mantle.
+// pictures, rankings; and what the service has that speaks as others do, on its runtime and on Mantle.
 import { defineProvider, type ProviderAccess } from "tollgate/plugin";
 import { awsAuth, type Clock } from "./auth.ts";
 import { invokedClaude } from "./claude.ts";
@@ -8,6 +8,7 @@ import { converse } from "./converse/index.ts";
 import { facts } from "./facts.ts";
 import { accountSchema, keyRing, VARIABLES } from "./keys.ts";
 import { listed } from "./listed.ts";
+import { pictures } from "./pictures.ts";
 import { bedrockRerank } from "./rerank.ts";
 import { invokedCohere, titan } from "./vectors.ts";
 import { wayTo } from "./ways.ts";
@@ -116,6 +117,7 @@ export default defineProvider({
         { ...own, protocol: converse(o.guardrail), serves: by("converse") },
         { ...own, ...whole, kind: "embedding" as const, run: titan, serves: by("titan") },
         { ...own, ...whole, protocol: invokedCohere(), serves: by("cohere") },
+        { ...own, ...whole, kind: "image" as const, run: pictures, serves: by("pictures") },
         {
           ...own,
           ...whole,

@@ -24,6 +24,8 @@ const KINDS = new Map<string, ErrorKind>([
 
 /** Of a model that this account has not been let to use: another credential or provider may have it. */
 const NO_MODEL = /access to the model/i;
+/** Of words that a model that draws will not have. */
+const FILTERED = /blocked by our content filters/i;
 const PROFILE = /on-demand throughput/i;
 
 /** A refusal with a status of its own. */
@@ -44,6 +46,8 @@ export function faultIn(name: string, payload: Buffer): Fault {
 function meant(name: string | undefined, said: Fault): Fault {
   const own = name === undefined ? undefined : KINDS.get(name.toLowerCase());
   const code = name === undefined ? {} : { code: name };
+  if (FILTERED.test(said.message))
+    return { ...said, kind: "content_policy", code: "moderation_blocked" };
   if (own === "upstream_auth" && NO_MODEL.test(said.message))
     return { ...said, ...code, kind: "unsupported" };
   if (PROFILE.test(said.message))

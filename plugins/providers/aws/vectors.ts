@@ -10,7 +10,8 @@ import {
 } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { textsOnly, vectorOf } from "tollgate/protocols/embeddings";
-import { countOf, parsed, some } from "./json.ts";
+import { invoked } from "./invoked.ts";
+import { countOf, some } from "./json.ts";
 import { placed } from "./placed.ts";
 import { faultOf } from "./refusal.ts";
 
@@ -72,26 +73,11 @@ async function one(
   call: Call,
   signal: AbortSignal,
 ): Promise<Embedded> {
-  const answer = await call.fetch(placed(call.model, "invoke").slice(1), {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json" },
-    body: JSON.stringify(some({ inputText, dimensions })),
-    signal,
-  });
-  const body = Buffer.from(await answer.arrayBuffer());
-  if (!answer.ok) {
-    const { kind, message, ...more } = faultOf(
-      answer.status,
-      Object.fromEntries(answer.headers),
-      body,
-    );
-    return fail(kind, message, more);
-  }
-  const said = parsed(body);
+  const said = await invoked(call, { inputText, ...some({ dimensions }) }, signal);
   const vector =
-    vectorOf(said?.["embedding"]) ??
+    vectorOf(said["embedding"]) ??
     fail("upstream", "The provider answered without a vector.", { code: "bad_answer" });
-  return { vector, tokens: countOf(said?.["inputTextTokenCount"]) };
+  return { vector, tokens: countOf(said["inputTextTokenCount"]) };
 }
 
 /** Cohere's own wire, as Bedrock has it. */

@@ -1,11 +1,13 @@
 // Which of the service's protocols a model is asked in: its name says so, or the operator does.
 import { isClaude } from "./claude.ts";
+import { isAmazonPicture, isStability } from "./pictures.ts";
 
 export type Way =
   | "claude"
   | "converse"
   | "titan"
   | "cohere"
+  | "pictures"
   | "rerank"
   | "openai"
   | "mantle"
@@ -34,6 +36,7 @@ function wayOf(model: string, said: Said): Way {
   if (isClaude(model) || fits(said.claude)) return said.guarded ? "converse" : "claude";
   if (/(?:^|[./])amazon\.titan-embed-text/.test(model)) return "titan";
   if (/(?:^|[./])cohere\.embed-/.test(model)) return "cohere";
+  if (isAmazonPicture(model) || isStability(model)) return "pictures";
   return /(?:^|[./])(?:cohere|amazon)\.rerank-/.test(model) ? "rerank" : "converse";
 }
 

@@ -1,0 +1,97 @@
+// A fleet's ledger after more than a year: thirteen months of calls in PostgreSQL, as a gateway writes them, and what a report, a check of all that
+// was written and a call's place on the disk come to.
+import { startPostgres } from "../kit/postgres.ts";
+import { until } from "../kit/waits.ts";
+import { makePostgres } from "../plugins/stores/made-postgres.ts";
+import { asking, fill, Traffic } from "./ledger-size.ts";
+import { chance, type Rig, type Verdict } from "./rig.ts";
+
+const DAY = 86_400_000;
+const MONTHS = 13;
+const SPAN = 395 * DAY;
+/** What is promised of ten million calls, on a machine that does nothing else. */
+const MOST = { one_key_ms: 20, all_keys_ms: 10, all_keys_from_rows_ms: 300, bytes_a_call: 900 };
+const VERIFIED_A_SECOND = 100_000;
+
+export async function fleetSize(of: {
+  calls: number;
+  /** Beside other work times are stretched so far. */
+  patience: number;
+  seed: number;
+  say: (line: string) => void;
+}): Promise<Verdict> {
+  const { say } = of;
+  const wrong: string[] = [];
+  const chanced = chance(of.seed);
+  await using postgres = await startPostgres({
+    settings: ["shared_buffers=1GB", "max_wal_size=4GB", "work_mem=64MB"],
+  });
+  const url = await postgres.database();
+  const made = await makePostgres(url);
+  const { store } = made;
+  try {
+    await store.open({ instance: "filling" });
+    // As upkeep made them, month by month.
+    await postgres.sql(
+      url,
+      `SELECT tollgate.month_1(now() - make_interval(months => i)) FROM generate_series(0, ${MONTHS}) i`,
+    );
+    const traffic = new Traffic(chanced, "r", SPAN);
+    await fill(store, traffic, { rows: 2 * of.calls, seed: of.seed }, chanced, say);
+    const behind = async () =>
+      Number(
+        await postgres.sql(
+          url,
+          "SELECT c.pos - s.upto + (SELECT count(*) FROM tollgate.batch WHERE pos IS NULL) FROM tollgate.chain c, tollgate.summed s",
+        ),
+      );
+    await until(async () => (await behind()) === 0);
+    await postgres.sql(url, "ANALYZE");
+    const ask = asking(store);
+    const best = async (by: Parameters<typeof ask>[0], more?: object) => {
+      const took: number[] = [];
+      for (let i = 0; i < 5; i++) took.push((await ask(by, more)).ms);
+      say(
+        `usage --by ${by.join()} ${JSON.stringify(more ?? {})}: ${took.map(Math.round).join(", ")} ms`,
+      );
+      return Math.round(Math.min(...took) * 10) / 10;
+    };
+    const to = Math.floor(Date.now() / DAY) * DAY;
+    const month = { from: to - 30 * DAY, to };
+    const counts: Record<string, number> = {
+      one_key_ms: await best(["day"], { ...month, key: "key7" }),
+      all_keys_ms: await best(["key"], month),
+      // Days of another zone are in no sum.
+      all_keys_from_rows_ms: await best(["key", "day"], { ...month, tz: "Europe/Berlin" }),
+    };
+    const { sums } = await ask(["day"], { from: traffic.from });
+    if (sums.total.costNano !== traffic.all || sums.total.calls !== traffic.calls)
+      wrong.push(
+        `total ${sums.total.costNano} of ${sums.total.calls}, written ${traffic.all} of ${traffic.calls}`,
+      );
+    const began = performance.now();
+    for (const { path, message } of (await store.verify?.()) ?? [])
+      wrong.push(`${path} ${message}`);
+    const verified = Math.round(of.calls / ((performance.now() - began) / 1_000));
+    const bytes = Number(await postgres.sql(url, "SELECT pg_database_size(current_database())"));
+    counts["bytes_a_call"] = Math.round(bytes / of.calls);
+    for (const [what, most] of Object.entries(MOST))
+      if (counts[what]! > most * (what.endsWith("_ms") ? of.patience : 1))
+        wrong.push(`${what} is ${counts[what]}, and ${most} at most is promised`);
+    if (verified * of.patience < VERIFIED_A_SECOND)
+      wrong.push(`${verified} calls are verified a second, and ${VERIFIED_A_SECOND} are promised`);
+    return {
+      wrong,
+      counts: { calls: of.calls, ...counts, verified_a_second: verified },
+      seed: of.seed,
+    };
+  } finally {
+    await made.end();
+  }
+}
+
+export const rig: Rig = {
+  options: { calls: 10_000_000, patience: 1, seed: Date.now() % 1e6 },
+  run: ({ calls, patience, seed }, say) =>
+    fleetSize({ calls: Number(calls), patience: Number(patience), seed: Number(seed), say }),
+};
