@@ -114,8 +114,8 @@ function addKeys(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
      INSERT INTO key (digest, place, record, said)
-     SELECT printf('%064x', i), 'bench-' || i, json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i), said
-     FROM n, (SELECT record, said FROM key LIMIT 1)`,
+     SELECT printf('%064x', i), substr(place, 1, instr(place, ':')) || printf('%064x', i), json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i), said
+     FROM n, (SELECT place, record, said FROM key LIMIT 1)`,
   ).run(count);
 }
 
