@@ -22,6 +22,9 @@ export interface BatchTarget {
   send(items: Items): Promise<number>;
 }
 
+/** As many as a burst fills while one is under way. */
+const SPARE = 4;
+
 export class Batches {
   readonly #of: BatchOptions;
   readonly #to: BatchTarget;
@@ -29,8 +32,8 @@ export class Batches {
   /** The first goes next; the last may have room. */
   #waiting: Items[] = [];
   #count = 0;
-  /** One that has gone is written anew. */
-  #spare: Items | undefined;
+  /** Those that have gone are written anew: a block as long as a batch, made for each, is what full collections are made for. */
+  readonly #spare: Items[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
 
@@ -66,8 +69,7 @@ export class Batches {
   readonly #next = (): Items => {
     const last = this.#waiting.at(-1);
     if (last && last.count < this.#of.batch) return last;
-    const more = this.#spare ?? this.#to.empty();
-    this.#spare = undefined;
+    const more = this.#spare.pop() ?? this.#to.empty();
     this.#waiting.push(more);
     return more;
   };
@@ -101,7 +103,7 @@ export class Batches {
       this.#counts.sent += taken;
       this.#counts.dropped += count - taken;
       items.clear();
-      this.#spare = items;
+      if (this.#spare.length < SPARE) this.#spare.push(items);
       // What is less than a batch waits for others again.
     } while (this.#count >= this.#of.batch);
     if (this.#count > 0)

@@ -440,6 +440,25 @@ describe("batches", () => {
   });
 });
 
+describe("batches of a burst", () => {
+  it("are written where earlier ones were, once those have gone", async () => {
+    let made = 0;
+    const empty = () => {
+      made++;
+      return frameOf("http/protobuf", "traces", {}).empty();
+    };
+    const send = async ({ count }: Items) => (await quiet(0), count);
+    const counts = { sent: 0, dropped: 0 };
+    const batches = new Batches({ queue: 100, batch: 10, delayMs: 1 }, counts, { empty, send });
+    for (let burst = 0; burst < 20; burst++) {
+      // One is under way while others fill.
+      for (let i = 0; i < 40; i++) batches.add(1, (next) => next().add({}));
+      await batches.flush();
+    }
+    expect([made, counts.sent]).toEqual([4, 800]);
+  });
+});
+
 describe("a post", () => {
   const to = {
     protocol: "http/protobuf",
