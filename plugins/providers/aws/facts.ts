@@ -12,6 +12,7 @@ export const facts: Facts = {
     { model: "cohere.embed-multilingual-v3", kind: "embedding" },
     { model: "cohere.embed-v4:0", kind: "embedding" },
     { model: "amazon.nova-canvas-v1:0", kind: "image", limits: { images: 5 } },
+    { model: "amazon.titan-image-generator-v2:0", kind: "image", limits: { images: 5 } },
     { model: "stability.sd3-5-large-v1:0", kind: "image", limits: { images: 1 } },
     { model: "stability.stable-image-core-v1:1", kind: "image", limits: { images: 1 } },
     { model: "stability.stable-image-ultra-v1:1", kind: "image", limits: { images: 1 } },

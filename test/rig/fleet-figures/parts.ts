@@ -112,7 +112,7 @@ async function entriesOf({ command }: Stage, outcome?: string): Promise<readonly
   return found;
 }
 
-/** Nobody asks: statements of a gateway a second. */
+/** No client asks: statements of a gateway a second. */
 const idle: Part = async ({ postgres, fleet: { url } }) => {
   await postgres.sql(url, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
   await sleep(3_000);
