@@ -96,7 +96,8 @@ it("each certificate after it issued the one before; and none of them has ended,
     "listen.tls/chain warning",
   ]);
   const old = ours.issue({ name: "Old", until: utc(-1) });
-  expect(await levels({ ...good, ca: ours.root })).toEqual(["listen.tls/certificate fine"]);
+  const signed = await found({ ...good, ca: ours.root });
+  expect(told(signed), signed[0]!.found).toEqual(["listen.tls/certificate fine"]);
   expect(await levels({ ...good, ca: ours.root + old.cert })).toEqual(["listen.tls/clients error"]);
 });
 
