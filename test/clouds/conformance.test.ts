@@ -7,6 +7,7 @@ import { conformance, say, type ScriptedAnswer } from "tollgate/testing";
 import aws from "../../plugins/providers/aws/index.ts";
 import foundry from "../../plugins/providers/azure-foundry/index.ts";
 import vertex from "../../plugins/providers/vertex/index.ts";
+import { pictureOf } from "./aws-fake.ts";
 import { inConverse, inFrames, invoked } from "./aws-says.ts";
 import { ACCOUNT } from "./google-fake.ts";
 
@@ -59,10 +60,11 @@ record(
     ],
   }),
 );
+// What answers every endpoint with a wire of its own: vectors, and pictures.
 record(
   "native/whole",
   { model: "model", input: "Hello" },
-  answer({ embedding: [0.5, 1], inputTextTokenCount: 1 }),
+  answer({ embedding: [0.5, 1], inputTextTokenCount: 1, images: [pictureOf(64, 64)] }),
 );
 
 // What the vendors' own dialects sound like is recorded where their protocols are tested.
