@@ -122,6 +122,10 @@ export function lanes({ ms, events }: Length): Lane[] {
 export const laneOf = (name: string, length: Length): Lane =>
   lanes(length).find((lane) => lane.name === name)!;
 
+/** Whether it is a load of one kind. */
+export const isLane = (name: string, length: Length): boolean =>
+  lanes(length).some((lane) => lane.name === name);
+
 /** What a body has beside its model, and how a talk is said in it. */
 function bodyOf(lane: Lane, model: string, content: string): string {
   const head = { model, ...(lane.stream && { stream: true }) };

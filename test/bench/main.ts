@@ -13,6 +13,7 @@ import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { aims } from "./aims.ts";
+import { isLane } from "./lanes.ts";
 import { plot } from "./plot.ts";
 import { ended, pinned, run, serving } from "./process.ts";
 import { median } from "./rounds.ts";
@@ -155,7 +156,12 @@ else if (unknown !== undefined) {
   say(`There is no lane "${unknown}".\n\n${HELP}`);
   process.exitCode = 1;
 } else if (given.where) {
-  process.stdout.write(await where(given.lane?.[0] ?? "json-1k"));
+  const [name = "json-1k"] = given.lane ?? [];
+  if (isLane(name, short)) process.stdout.write(await where(name));
+  else {
+    say(`--where looks at a lane of one gateway, and "${name}" has several or none.`);
+    process.exitCode = 1;
+  }
 } else if (given.watched) {
   const sink = await collecting();
   const file = join(import.meta.dirname, "watching.ts");
