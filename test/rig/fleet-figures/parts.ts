@@ -26,11 +26,10 @@ const OPEN = 5;
 const revoked: Part = async ({ ask, command }, tries) => {
   let latest = 0;
   const one = async (n: number) => {
-    const made = await command<{ id: string; secret: string }>(n % NODES, "keys.create", {
-      name: `revoked ${n}`,
-    });
+    const name = `revoked ${n}`;
+    const made = await command<{ secret: string }>(n % NODES, "keys.create", { name });
     await until(async () => (await everywhere((node) => ask(node, made.secret))).every(is200));
-    await command((n + 1) % NODES, "keys.revoke", { id: made.id });
+    await command((n + 1) % NODES, "keys.revoke", { id: name });
     const since = performance.now();
     await everywhere(async (node) => {
       for (let refused = 0; refused < 3;) {
