@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { fleetAway } from "./fleet-away.ts";
 import { fleetBudget } from "./fleet-budget.ts";
+import { fleetFigures } from "./fleet-figures.ts";
 import { fleetGate } from "./fleet-gate.ts";
 import { fleetRig } from "./fleet.ts";
 import { PLANTS } from "./fleet-plants.ts";
 import { fleetRoll } from "./fleet-roll.ts";
+import { BESIDE_OTHERS } from "./rig.ts";
 
 describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 180_000 }, () => {
   it("500 at once on a budget worth 50: exactly 50; with one of them killed meanwhile, never more", async () => {
@@ -55,6 +57,16 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(wrong).toEqual([]);
     // How soon is printed, and judged where the machine does nothing else.
     expect(counts["refused"]).toBe(40);
+  });
+
+  it("a revoked key, clocks that jump, and the database that comes late, as promised", async () => {
+    const { wrong, counts } = await fleetFigures({
+      tries: 6,
+      only: ["revoked", "clocks", "late"],
+      patience: BESIDE_OTHERS,
+    });
+    expect(wrong).toEqual([]);
+    expect(Object.keys(counts)).toHaveLength(3);
   });
 
   describe("the gate, asked by hand", () => {
