@@ -8,6 +8,7 @@ import { startGateway } from "../../kit/daemon.ts";
 import { freePort } from "../../kit/ports.ts";
 import { postgresStore } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
+import { readEntries } from "../fleet.ts";
 import { EACH, NODES, type Stage } from "./stage.ts";
 
 export interface Heard {
@@ -57,7 +58,7 @@ const killed: Part = async (stage) => {
   const began = performance.now();
   node.daemon!.kill("SIGKILL");
   await Promise.all([node.daemon!.exit, ...asked]);
-  await until(async () => (await entriesOf(stage, "presumed")).length === OPEN);
+  await until(async () => (await presumedIn(stage)).length === OPEN);
   const took = (performance.now() - began) / 1_000;
   stage.waits(0);
   await node.start();
@@ -67,7 +68,7 @@ const killed: Part = async (stage) => {
 /** A gateway that is stopped for longer than its lease while its calls are open: each is presumed, and corrected once. */
 const stopped: Part = async (stage) => {
   const { fleet, up, ask } = stage;
-  const was = (await entriesOf(stage, "presumed")).length;
+  const was = (await presumedIn(stage)).length;
   const before = up.requests.length;
   stage.waits(3_000);
   const asked = Array.from({ length: OPEN }, () => ask(1));
@@ -78,10 +79,12 @@ const stopped: Part = async (stage) => {
   daemon!.kill("SIGCONT");
   const answers = await Promise.all(asked);
   stage.waits(0);
-  const presumed = (await entriesOf(stage, "presumed")).slice(was);
+  const presumed = (await presumedIn(stage)).slice(was);
   const mine = new Set(presumed.map(({ attempt }) => attempt));
   const all = async () =>
-    (await entriesOf(stage)).filter(({ attempt, kind }) => mine.has(attempt) && kind !== "reserve");
+    (await readEntries(fleet)).filter(
+      ({ attempt, kind }) => mine.has(attempt) && kind !== "reserve",
+    );
   await until(async () => (await all()).length >= 2 * OPEN);
   // Whatever would be told once more has been by then.
   await sleep(3_000);
@@ -89,27 +92,15 @@ const stopped: Part = async (stage) => {
   const wrong: string[] = [];
   if (presumed.length !== OPEN) wrong.push(`${presumed.length} of ${OPEN} calls were presumed`);
   if (rows.length !== 2 * OPEN) wrong.push(`${rows.length} rows of ${OPEN} calls, not two each`);
-  const sum = rows.reduce((nano, { costNano }) => nano + BigInt(costNano ?? 0), 0n);
+  const sum = rows.reduce((nano, { costNano }) => nano + (costNano ?? 0n), 0n);
   if (sum !== BigInt(OPEN) * EACH)
     wrong.push(`they come to ${sum}, and the provider bills ${EACH} each`);
   if (!answers.every(is200)) wrong.push(`their clients got ${answers.join(", ")}`);
   return { figures: [["stopped_corrected", rows.length - OPEN, OPEN]], wrong };
 };
 
-async function entriesOf({ command }: Stage, outcome?: string): Promise<readonly Entry[]> {
-  const found: Entry[] = [];
-  let after: string | undefined;
-  do {
-    const page = await command<{ items: Entry[]; next?: string }>(0, "ledger.entries", {
-      limit: 1_000,
-      ...(outcome !== undefined && { outcome }),
-      ...(after !== undefined && { after }),
-    });
-    found.push(...page.items);
-    after = page.next;
-  } while (after !== undefined);
-  return found;
-}
+const presumedIn = async ({ fleet }: Stage): Promise<readonly Entry[]> =>
+  (await readEntries(fleet)).filter(({ outcome }) => outcome === "presumed");
 
 /** No client asks: statements of a gateway a second. */
 const idle: Part = async ({ postgres, fleet: { url } }) => {

@@ -1,5 +1,5 @@
 // Three gateways on one PostgreSQL, with everything as it is where nothing is said, and a provider that can be made to wait.
-import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { json, say, upstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../../kit/fleet.ts";
 import { startPostgres, type Postgres } from "../../kit/postgres.ts";
 
@@ -13,14 +13,7 @@ middleware: [auth, limits, usage]
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
 `;
-const CHAT = json({
-  id: "c",
-  object: "chat.completion",
-  created: 1,
-  model: "model",
-  choices: [{ index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-});
+const SHORT = say("Hi.").usage({ input: 1, output: 1 });
 
 export interface Stage extends AsyncDisposable {
   readonly postgres: Postgres;
@@ -43,7 +36,7 @@ export async function staged(): Promise<Stage> {
   let waitMs = 0;
   const up = made.use(
     await upstream({
-      "POST /v1/chat/completions": () => ({ ...CHAT, waitMs }),
+      "POST /v1/chat/completions": (asked) => ({ ...SHORT.to(asked), waitMs }),
       "GET /v1/models": json({ object: "list", data: [{ id: "model" }] }),
     }),
   );
