@@ -9,6 +9,8 @@ import { clearSocket, openSocket } from "../http/unix-socket.ts";
 
 /** Of programs that operators run there are few. */
 const CONNECTIONS = 256;
+/** Where another process takes over, clients wait until this listener is closed. */
+const LAST_MS = 100;
 
 interface AdminListening {
   readonly handler: RequestListener;
@@ -22,7 +24,11 @@ export async function listenAdmin(
   { at, hosts, tls: files }: AdminConfig,
   { handler, refused, fd, log }: AdminListening,
 ): Promise<Listening> {
-  const limits = { connections: CONNECTIONS, connectionsPerAddress: CONNECTIONS };
+  const limits = {
+    connections: CONNECTIONS,
+    connectionsPerAddress: CONNECTIONS,
+    lastMs: LAST_MS,
+  };
   const guarded = { hosts, limits, handler, refused, admin: true } as const;
   const tls = files && { ...files, minVersion: "TLSv1.2" as const, clients: undefined };
   const { contextOf, renewing, secured } = tls ? await import("../http/tls.ts") : NONE;

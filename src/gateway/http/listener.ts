@@ -65,6 +65,8 @@ export const LIMITS: ListenLimits = {
   inFlightPerSocket: BOUNDS.inFlightPerSocket.most,
   lingerMs: 1_000,
   lingerBytes: 65_536,
+  // What a client says at once is here by then, over a network too.
+  lastMs: 1_000,
   headers: BOUNDS.headers.most,
   keepAliveMs: 65_000,
   requestsPerSocket: BOUNDS.requestsPerSocket.most,

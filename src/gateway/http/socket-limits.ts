@@ -15,4 +15,6 @@ export interface SocketLimits extends CrowdLimits {
   /** After an answer to a request whose body was not read: so long, and so many more bytes, may the client take to notice. */
   readonly lingerMs: number;
   readonly lingerBytes: number;
+  /** At the end: so long may a client say nothing that has just come, or has just been told that it may ask again. */
+  readonly lastMs: number;
 }

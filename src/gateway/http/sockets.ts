@@ -7,35 +7,12 @@ import { nextId } from "../../lib/id.ts";
 import { isSmallBody } from "../../lib/small-body.ts";
 import { Crowd, type CrowdLimits } from "./connections.ts";
 import type { Refusal } from "./door.ts";
-import { gone, Pace, slow, stuck } from "./pace.ts";
-import { afterLook, awaitNewcomer } from "./last-look.ts";
+import { heldOf, isSilent, type Held } from "./held.ts";
+import { gone, slow, stuck } from "./pace.ts";
+import { afterLook, awaitWord } from "./last-look.ts";
 import { LATE_BODY, LATE_HEAD, SLOW_BODY } from "./late.ts";
 import { rawRefusal } from "./refusal.ts";
 import type { SocketLimits } from "./socket-limits.ts";
-
-interface Held {
-  readonly socket: Socket;
-  /** A socket that is closed does not know it any more. */
-  readonly address: string;
-  /** When the head that we wait for began; undefined between requests. */
-  headSince: number | undefined;
-  /** `bytesRead` when the socket fell quiet: more means that a head has begun. */
-  quietAt: number;
-  inFlight: number;
-  requests: number;
-  /** The latest request with a body, and when its head was complete. */
-  receiving: IncomingMessage | undefined;
-  receivingSince: number;
-  /** `bytesRead` at its head. */
-  receivingFrom: number;
-  readonly came: Pace;
-  readonly left: Pace;
-  latest: ServerResponse | undefined;
-  /** Nothing that still comes in here is answered. */
-  over: boolean;
-  /** Something came in that will not be read. */
-  unread: boolean;
-}
 
 /** Hears of each connection that is cut, or not let in. `id`: what the client is told to ask about, if there are words. */
 type SocketListener = (refusal: Refusal, address: string, id: string) => void;
@@ -73,22 +50,7 @@ export class Sockets {
   }
 
   opened(socket: Socket): Held {
-    const held: Held = {
-      socket,
-      address: socket.remoteAddress ?? "",
-      headSince: this.#now,
-      quietAt: 0,
-      inFlight: 0,
-      requests: 0,
-      receiving: undefined,
-      receivingSince: 0,
-      receivingFrom: 0,
-      came: new Pace(),
-      left: new Pace(),
-      latest: undefined,
-      over: false,
-      unread: false,
-    };
+    const held = heldOf(socket, this.#now);
     this.#held.set(socket, held);
     // Node ends a connection whose body it has not read by throwing the unread bytes back, answer included.
     socket.destroySoon = () => this.#leave(held);
@@ -102,7 +64,7 @@ export class Sockets {
       this.#told(refusal, held.address, id);
       rawRefusal(socket, refusal, id);
       this.#leave(held);
-    } else if (this.#draining) awaitNewcomer(socket, this.#limits.headMs);
+    } else if (this.#draining) this.#part(held);
     return held;
   }
 
@@ -141,7 +103,9 @@ export class Sockets {
       if (!isSmallBody(headers)) res.shouldKeepAlive = false;
       req.on("end", () => {
         if (!held.over) res.shouldKeepAlive = keep;
-        if (held.inFlight === 0) this.#quiet(held);
+        if (held.inFlight > 0) return;
+        this.#quiet(held);
+        if (this.#draining) this.#part(held);
       });
     }
     if (held.inFlight <= this.#limits.inFlightPerSocket) return true;
@@ -161,16 +125,25 @@ export class Sockets {
     held.inFlight--;
     this.#inFlight--;
     if (held.inFlight > 0) return;
+    const mayAsk = held.latest?.shouldKeepAlive === true;
     // A socket may stay for minutes; what its last request brought does not.
     held.latest = undefined;
     this.#quiet(held);
-    if (this.#draining) held.socket.destroySoon();
+    if (!this.#draining) return;
+    if (mayAsk) this.#part(held);
+    else held.socket.destroySoon();
+  }
+
+  /** Of what is not silent when the moment is over the end comes here once more, or is a deadline's. */
+  #part(held: Held): void {
+    awaitWord(held.socket, this.#limits.lastMs, () => isSilent(held));
   }
 
   /** What has come so far is no part of a next request. */
   #quiet(held: Held): void {
     if (held.receiving?.complete) held.receiving = undefined;
     held.quietAt = held.socket.bytesRead;
+    held.quietFor = 0;
     held.headSince = undefined;
   }
 
@@ -185,17 +158,17 @@ export class Sockets {
   }
 
   /**
-   * And a socket is closed when its answer has left, whatever that said. What has arrived on this machine is read before an idle one is
-   * closed; a client that has just come has a moment for its request.
+   * And a socket is closed when its answer has left. What has arrived on this machine is read before an idle one is closed; a client that has
+   * just come, or has just been told that it may ask again, has a moment for its request: it may be under way.
    */
   drain(): void {
     this.announce();
     this.#draining = true;
     afterLook(() => {
       for (const held of this.#held.values())
-        if (held.socket.bytesRead === 0) awaitNewcomer(held.socket, this.#limits.headMs);
-        else if (held.inFlight === 0 && held.socket.bytesRead === held.quietAt)
-          held.socket.destroy();
+        // Between two sweeps lies a whole one of its times.
+        if (isSilent(held) && held.socket.bytesRead > 0 && held.quietFor > 1) held.socket.destroy();
+        else if (held.inFlight === 0) this.#part(held);
     });
   }
 
@@ -213,6 +186,7 @@ export class Sockets {
   #look(): void {
     this.#now = performance.now();
     for (const held of this.#held.values()) {
+      held.quietFor++;
       if (held.receiving?.complete) held.receiving = undefined;
       if (held.receiving && this.#now - held.receivingSince > this.#limits.receiptMs)
         this.#cut(held, LATE_BODY);

@@ -569,7 +569,7 @@ describe("the port", () => {
 });
 
 describe("the end", () => {
-  test("what is in flight finishes, idle connections go at once, new ones are refused", async () => {
+  test("what is in flight finishes, idle connections go, new ones are refused", async () => {
     const waiting: ServerResponse[] = [];
     const listening = await up((_, res) => void waiting.push(res));
     const { port } = listening;
@@ -591,7 +591,7 @@ describe("the end", () => {
     await quiet(50);
     begun!.end("b");
     unbegun!.end("c");
-    // Begun before the end was near, so it could not say that it is the last; ended all the same.
+    // Begun before the end was near, so it could not say that it is the last; ended all the same, when it asks nothing more.
     expect(await streaming.closed()).toMatch(/a[\s\S]*b/);
     expect((await fresh.closed()).toLowerCase()).toContain("connection: close");
     expect(await closing).toBe(0);
@@ -616,6 +616,63 @@ describe("the end", () => {
     // By the clock: one that says nothing is waited for a moment alone, and not as long as a head may take.
     await silent!.closed();
     expect(silent!.closedAfter).toBeLessThan(LIMITS.headMs / 2);
+    expect(await closing).toBe(0);
+  });
+
+  test("a client that was told that it may ask again is answered when it asks soon after the port is closed", async () => {
+    const waiting: ServerResponse[] = [];
+    const listening = await up((_, res) => void waiting.push(res));
+    const [idle, streaming] = [await dial(listening.port), await dial(listening.port)];
+    const get = request(["GET / HTTP/1.1", "Host: localhost"]);
+    idle.send(get);
+    await until(() => waiting.length === 1);
+    waiting.shift()!.end("first");
+    await idle.until(/first/);
+    streaming.send(get);
+    await until(() => waiting.length === 1);
+    const begun = waiting.shift()!;
+    begun.write("begun");
+    await streaming.until(/begun/);
+    const closing = listening.close(60_000);
+    begun.end("ended");
+    await streaming.until(/ended/);
+    // A network lies between what we said and what it says.
+    await quiet(100);
+    idle.send(get);
+    streaming.send(get);
+    await until(() => waiting.length === 2);
+    for (const res of waiting) res.end("last");
+    for (const client of [idle, streaming])
+      expect((await client.closed()).toLowerCase()).toMatch(/connection: close[^]*last/);
+    expect(await closing).toBe(0);
+  });
+
+  test("a small body that goes on after its answer keeps no connection beyond the end", async () => {
+    const listening = await up((_, res) => void res.end("told"), { limits: { lastMs: 50 } });
+    const client = await dial(listening.port);
+    client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 4"]) + "a");
+    await client.until(/told/);
+    const closing = listening.close(60_000);
+    await quiet(20);
+    client.send("b");
+    await quiet(100);
+    client.send("cd");
+    await client.closed();
+    expect(await closing).toBe(0);
+    expect(client.closedAfter).toBeLessThan(LIMITS.headMs / 2);
+  });
+
+  test("a connection that has been silent for long is closed with the port", async () => {
+    const listening = await up((_, res) => void res.end("told"), {
+      limits: { headMs: 400, lastMs: 60_000 },
+    });
+    const client = await dial(listening.port);
+    client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
+    await client.until(/told/);
+    // Two looks at all sockets.
+    await quiet(400);
+    const closing = listening.close(60_000);
+    await client.closed();
     expect(await closing).toBe(0);
   });
 
