@@ -95,9 +95,11 @@ export class Traffic {
 
   batch(size: number, at: number): StoreCommand[] {
     const commands: StoreCommand[] = [];
+    // No call ends in the commit that it begins in.
+    let before = this.#open.length;
     for (let i = 0; i < size; i++)
       commands.push(
-        this.#open.length > 0 && this.#chance.often(0.5) ? this.#settle(at) : this.#reserve(at),
+        before > 0 && this.#chance.often(0.5) ? this.#settle(at, before--) : this.#reserve(at),
       );
     return commands;
   }
@@ -144,10 +146,8 @@ export class Traffic {
     return day;
   }
 
-  #settle(at: number): StoreCommand {
-    const [attempt, model] = this.#open
-      .splice(this.#chance.below(this.#open.length), 1)[0]!
-      .split(" ");
+  #settle(at: number, before: number): StoreCommand {
+    const [attempt, model] = this.#open.splice(this.#chance.below(before), 1)[0]!.split(" ");
     const [input, output] = [1 + this.#chance.below(5_000), 1 + this.#chance.below(900)];
     const costNano = BigInt(input * 1_500 + output * 7_500);
     const name = `${new Date(at).toISOString().slice(0, 10)} model-${model}`;
@@ -176,7 +176,7 @@ const berlin = new Intl.DateTimeFormat("sv", { timeZone: ZONE });
 export async function fill(
   store: Store,
   traffic: Traffic,
-  { rows }: Of,
+  { rows, most = 49 }: { readonly rows: number; readonly most?: number },
   chanced: Chance,
   say: Say,
 ) {
@@ -185,7 +185,7 @@ export async function fill(
   let written = 0;
   const underWay: Promise<unknown>[] = [];
   for (let told = 0; written < rows;) {
-    const size = Math.min(rows - written, 2 + chanced.below(48));
+    const size = Math.min(rows - written, 2 + chanced.below(most - 1));
     const at = from + Math.floor((written / rows) * (span - 120_000));
     underWay.push(store.apply(traffic.batch(size, at)));
     // Each is a commit of its own; while some are written the next ones are put together.

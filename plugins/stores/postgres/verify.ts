@@ -2,7 +2,7 @@
 // keys and accounts.
 import type { Problem } from "tollgate/plugin";
 import { fromJson, type Taken } from "tollgate/store";
-import { bytes } from "./exact.ts";
+import { all, bytes } from "./exact.ts";
 import { checkBase, readBase, type Anchor, type PrunedBase } from "./pruned.ts";
 import { kindOf } from "./calls.ts";
 import { checkErased, isTakenOut } from "./erased.ts";
@@ -11,10 +11,13 @@ import { stretches } from "./links.ts";
 import { hashOf, lineOf, noteLine } from "./rows.ts";
 import { COLUMNS } from "./tables.ts";
 
-/** Batches that are read at once. */
-const STRIDE = 2_000;
+/** Batches that are read at once. Of many more, rows grow old before they are looked at, and most of the time goes into collections. */
+const STRIDE = 100;
 /** More than these are not listed one by one. */
 const MOST = 100;
+
+/** What is pruned or erased while it is looked at may look like a loss: then it is looked at again. */
+const TRIES = 3;
 
 export async function verifyOf(
   ask: Ask,
@@ -22,6 +25,23 @@ export async function verifyOf(
   numbered: () => Promise<void>,
 ): Promise<readonly Problem[]> {
   await numbered();
+  for (let tries = 1; ; tries++) {
+    const before = await goneBy(ask, s);
+    const problems = await lookedAt(ask, s);
+    if (problems.length === 0 || tries === TRIES || before === (await goneBy(ask, s)))
+      return problems;
+  }
+}
+
+/** Changes with all that is pruned or erased. */
+async function goneBy(ask: Ask, s: string): Promise<string> {
+  const [row] = await ask({
+    text: `SELECT json_build_array((SELECT pos FROM ${s}.base), (SELECT sums FROM ${s}.base), (SELECT count(*) FROM ${s}.erased))::text AS it`,
+  });
+  return row!["it"]!;
+}
+
+async function lookedAt(ask: Ask, s: string): Promise<readonly Problem[]> {
   const problems: Problem[] = [];
   const say = (path: string, message: string) =>
     void (problems.length < MOST && problems.push({ path, message }));
@@ -48,24 +68,10 @@ async function chainOf(
   { since, gone }: { since: Anchor | undefined; gone: ReadonlySet<string> },
   say: Say,
 ): Promise<void> {
-  const [epoch, id] = [node["epoch"]!, node["id"]!];
+  const [epoch, id, upTo] = [node["epoch"]!, node["id"]!, Number(node["n"])];
   let n = since?.[1] ?? 0;
   let head: Buffer = Buffer.from(since?.[2] ?? "", "hex");
-  for (;;) {
-    const [batches, entries, notes] = await Promise.all([
-      ask({
-        text: `SELECT n, hash, entries FROM ${s}.batch WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n`,
-        values: [epoch, n, n + STRIDE],
-      }),
-      ask({
-        text: `SELECT n, ${COLUMNS.join(", ")} FROM ${s}.entry WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n, i`,
-        values: [epoch, n, n + STRIDE],
-      }),
-      ask({
-        text: `SELECT n, kind, id, text, salt FROM ${s}.note WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n, i`,
-        values: [epoch, n, n + STRIDE],
-      }),
-    ]);
+  for await (const { batches, entries, notes } of stretchesOf(ask, s, epoch, { from: n, upTo })) {
     for (const { n: at, salt } of [...entries, ...notes])
       if (isTakenOut(salt ?? null, gone))
         say(`/node/${id}/${at}`, "Text is gone from it that nobody has erased.");
@@ -93,11 +99,50 @@ async function chainOf(
     }
     for (const other of lines.keys())
       say(`/node/${id}/${other}`, "There are rows of a batch that was never written.");
-    if (batches.length < STRIDE) break;
   }
-  const [last] = await ask({ text: `SELECT n FROM ${s}.node WHERE epoch = $1`, values: [epoch] });
-  if (Number(last?.["n"]) < n || n < Number(node["n"]))
-    say(`/node/${id}`, `It wrote ${node["n"]} batches, and ${n} are there.`);
+  const [last] = await ask({
+    text: `SELECT n, greatest(${["batch", "entry", "note"].map((name) => `(SELECT max(o.n) FROM ${s}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
+      FROM ${s}.node w WHERE epoch = $1`,
+    values: [epoch],
+  });
+  const there = n < upTo ? n : Number(last?.["last"] ?? n);
+  if (n < upTo || Number(last?.["n"]) < there)
+    say(`/node/${id}`, `It wrote ${last?.["n"]} batches, and ${there} are there.`);
+}
+
+interface Read {
+  readonly batches: readonly Row[];
+  readonly entries: readonly Row[];
+  readonly notes: readonly Row[];
+}
+
+/** A node's batches after `from` up to `upTo`, with what is in them; while some are looked at the next ones are read. What it writes meanwhile is not read in part. */
+async function* stretchesOf(
+  ask: Ask,
+  s: string,
+  epoch: string,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+): AsyncGenerator<Read, void> {
+  const read = async (after: number): Promise<Read> => {
+    const values = [epoch, after, Math.min(after + STRIDE, upTo)];
+    const of = "WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n";
+    const [batches, entries, notes] = await all([
+      ask({ text: `SELECT n, hash, entries FROM ${s}.batch ${of}`, values }),
+      ask({ text: `SELECT n, ${COLUMNS.join(", ")} FROM ${s}.entry ${of}, i`, values }),
+      ask({ text: `SELECT n, kind, id, text, salt FROM ${s}.note ${of}, i`, values }),
+    ]);
+    return { batches: batches!, entries: entries!, notes: notes! };
+  };
+  let next = read(from);
+  for (let after = from; after < upTo; after += STRIDE) {
+    const now = await next;
+    if (after + STRIDE < upTo) {
+      next = read(after + STRIDE);
+      // It is waited for a stretch later, or not at all.
+      next.catch(() => undefined);
+    }
+    yield now;
+  }
 }
 
 interface Lines {

@@ -210,4 +210,31 @@ export const keepingLaws: readonly Law[] = [
       assert.deepEqual((await store.verify?.()) ?? [], []);
     },
   ],
+
+  [
+    "nothing is found wrong while rows are pruned, or a label is erased",
+    async (store) => {
+      const { prune, erase } = store.keeping ?? {};
+      if (!prune || !erase) return;
+      let over = false;
+      const changed = (async () => {
+        for (let day = 0; day < 4; day++) {
+          const at = NOON + day * 86_400_000;
+          for (let i = 0; i < 5; i++)
+            await store.apply([
+              reserve(`${day}.${i}`, { at: at + i, labels: { user: "alice" } }),
+              settle(`${day}.${i}`, { at: at + i + 1 }),
+            ]);
+          await erase({ label: { name: "user", value: "alice" } });
+          await prune(at - 1);
+        }
+      })().finally(() => (over = true));
+      try {
+        while (!over) assert.deepEqual((await store.verify?.()) ?? [], []);
+      } finally {
+        await changed;
+      }
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+    },
+  ],
 ];

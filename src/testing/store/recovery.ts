@@ -169,4 +169,20 @@ export const recoveryLaws: readonly Law[] = [
       assert.deepEqual((await next.verify?.()) ?? [], []);
     },
   ],
+
+  [
+    "and finds nothing wrong either while calls are written",
+    async (store) => {
+      let over = false;
+      const written = (async () => {
+        for (let i = 0; !over; i++) await store.apply([reserve(`w${i}`), settle(`w${i}`)]);
+      })();
+      try {
+        for (let i = 0; i < 25; i++) assert.deepEqual((await store.verify?.()) ?? [], []);
+      } finally {
+        over = true;
+        await written;
+      }
+    },
+  ],
 ];

@@ -143,6 +143,16 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     ],
     ["the last batch", "DELETE FROM tollgate.batch WHERE n = 3", /wrote 3 batches|never written/],
     ["a batch within", "DELETE FROM tollgate.batch WHERE n = 2", /The batch is gone/],
+    [
+      "a row behind the last batch",
+      "INSERT INTO tollgate.entry SELECT node, 9, i, kind, attempt || 'x', nth, began, at, key, account, provider, model, credential, frontend, state, outcome, price, labels, cost, hold, up, usage, rest, salt FROM tollgate.entry LIMIT 1",
+      /wrote 3 batches, and 9 are there/,
+    ],
+    [
+      "how many batches there are",
+      "UPDATE tollgate.node SET n = 2",
+      /wrote 2 batches, and 3 are there/,
+    ],
     ["the one chain", "UPDATE tollgate.batch SET link = hash WHERE n = 2", /does not go on/],
     ["what a meter holds", "UPDATE tollgate.meter SET held = held + 1", /open calls hold/],
     [
