@@ -116,7 +116,7 @@ export class Running implements Gateway {
     await this.#office.open(fd);
     await of.waiting?.close();
     if (size > 1) {
-      const problems = await this.#spawn(size, serving);
+      const problems = await this.#spawn(of, serving);
       if (problems.length > 0) return problems;
     } else this.#door = await this.#stage.listen(handed.map((fd) => ({ fd })));
     this.#follow(serving);
@@ -266,7 +266,7 @@ export class Running implements Gateway {
     this.#refresh.follow(linesOf(serving.built, this.#services), serving.config.refreshMs);
   }
 
-  async #spawn(size: number, serving: LiveGeneration): Promise<readonly Located[]> {
+  async #spawn({ size, noted }: StartOf, serving: LiveGeneration): Promise<readonly Located[]> {
     const { WorkerPool } = await import("./workers/pool.ts");
     const pool = new WorkerPool(
       {
@@ -275,6 +275,7 @@ export class Running implements Gateway {
         services: this.#services,
         listen: serving.config.listen,
         handed: this.#of.handed?.clients ?? [],
+        shut: (place) => noted.shut(place),
         drainMs: () => this.#stage.current.config.drainMs,
         broken: this.#broken.resolve,
         ended: (source) => this.#readings!.ended(source),

@@ -395,6 +395,26 @@ describe("workers: 2", () => {
     expect(pids.filter(isThere)).toEqual([]);
   });
 
+  it("SIGTERM: a client whose connection no worker has yet is served", async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    const pids = await pidsOf(gateway);
+    // Each that stands is handed one of them; all others wait in the primary.
+    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    const all = Array.from({ length: 8 }, () =>
+      ask(gateway).catch((error: Error) => error.message),
+    );
+    await quiet(100);
+    gateway.kill("SIGTERM");
+    await gateway.line((l) => l.msg.startsWith("stopping"));
+    for (const pid of pids) process.kill(pid, "SIGCONT");
+    const heard = await Promise.all(all);
+    expect(heard.map((one) => (typeof one === "string" ? one : one.status))).toEqual(
+      Array(8).fill(200),
+    );
+    expect((await gateway.exit).code).toBe(0);
+  });
+
   it("a second signal cuts, and what was cut is settled", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);

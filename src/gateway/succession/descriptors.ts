@@ -7,7 +7,11 @@ import { besides } from "../http/unix-socket.ts";
 
 /** Node does not document where a server has its descriptor. Where it is not there nothing can be handed on, and that is said. */
 interface WithHandle {
-  readonly _handle?: { readonly fd?: number } | null;
+  readonly _handle?: Handle | null;
+}
+interface Handle {
+  readonly fd?: number;
+  close(): void;
 }
 
 export function descriptorOf(server: Server): number | undefined {
@@ -21,6 +25,7 @@ const keyOf = (at: ReturnType<Server["address"]>): string =>
 /** Notes what this process opens from now on. */
 export class Descriptors implements Disposable {
   readonly #noted = new Map<string, number>();
+  readonly #handles = new Map<number, Handle>();
   readonly #listening = channel("tracing:net.server.listen:asyncStart");
 
   constructor() {
@@ -33,7 +38,9 @@ export class Descriptors implements Disposable {
     // The cluster takes the handle away when it hears of the same.
     server.prependOnceListener("listening", () => {
       const fd = descriptorOf(server);
-      if (fd !== undefined) this.#noted.set(keyOf(server.address()), fd);
+      if (fd === undefined) return;
+      this.#noted.set(keyOf(server.address()), fd);
+      this.#handles.set(fd, (server as WithHandle)._handle!);
     });
   };
 
@@ -42,6 +49,12 @@ export class Descriptors implements Disposable {
     return this.#noted.get(
       "socket" in place ? besides(place.socket) : `${place.host} ${place.port}`,
     );
+  }
+
+  /** Nothing is taken there by this process from now on. The cluster, which closes it at its end, finds it closed. */
+  shut(place: BoundPlace): void {
+    const fd = this.of(place);
+    if (fd !== undefined) this.#handles.get(fd)?.close();
   }
 
   [Symbol.dispose](): void {

@@ -18,8 +18,8 @@ interface Handed {
   readonly connection: { close(): void };
 }
 
-/** `others`: whether another worker takes connections. Where none does, the client hears an end. */
-export function handAgain(child: ChildProcess, others: () => boolean): void {
+/** `others`: whether another worker takes connections. Where none does, the client hears an end. What comes back: how many are on their way. */
+export function handAgain(child: ChildProcess, others: () => boolean): () => number {
   /** One at a time for each port. */
   let handed: readonly Handed[] = [];
   let told = false;
@@ -47,4 +47,5 @@ export function handAgain(child: ChildProcess, others: () => boolean): void {
   child.once("close", () => {
     if (!told) child.emit("disconnect");
   });
+  return () => handed.length;
 }

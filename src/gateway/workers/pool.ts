@@ -3,9 +3,8 @@
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import { problem } from "../../config/problems.ts";
-import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { Located } from "../../config/types.ts";
 import type { ProblemLocator } from "../generation/plugin-setup.ts";
-import type { Services } from "../services/services.ts";
 import { type BoundPlace, chosenPlace } from "../http/places.ts";
 import type { WorkerStatus } from "../types.ts";
 import type { ReadingSource } from "../readings/all.ts";
@@ -13,24 +12,10 @@ import type { LiveSource } from "../requests/under-way.ts";
 import { carrying } from "./carrier.ts";
 import { settleLeft, tellEnd } from "./ends.ts";
 import { firstOf } from "./first-problems.ts";
+import { handOut } from "./hand-out.ts";
+import type { WorkerPoolOptions } from "./pool-options.ts";
 import { spawn, type Member } from "./worker-handle.ts";
 import type { Told, WorkerCommands, WorkerConfig } from "./commands.ts";
-
-export interface WorkerPoolOptions {
-  readonly size: number;
-  /** The program that a worker runs. */
-  readonly program: string;
-  readonly services: Services;
-  readonly listen: GatewayConfig["listen"];
-  /** Descriptors that were open before we came, for the first of them. */
-  readonly handed: readonly number[];
-  /** What requests in flight have at an end. */
-  readonly drainMs: () => number;
-  /** None stays up. */
-  readonly broken: (error: Error) => void;
-  /** One answers no more. */
-  readonly ended: (source: ReadingSource) => void;
-}
 
 /** For plugins that take their time; a plugin's own setup has a shorter one. */
 const PREPARE_MS = 60_000;
@@ -159,6 +144,7 @@ export class WorkerPool {
   leave = (drainMs: number): Promise<number> => this.close(drainMs, true);
   async close(drainMs: number, succeeded = false): Promise<number> {
     this.#ending = true;
+    await handOut(this.#all, () => this.places.forEach(this.#of.shut));
     let cut = 0;
     await this.#each([...this.#all], async (member) => {
       const stopped = member.ask("stop", drainMs + END_MS, drainMs, succeeded);

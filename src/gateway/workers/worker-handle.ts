@@ -45,6 +45,8 @@ export interface Member {
   /** A provider's live list is another one. */
   tellList(lists: Lists, provider: string): void;
   kill(): void;
+  /** How many connections are on their way to it. Those that wait for a worker do so while each has one. */
+  handed(): number;
   /** Resolves, with how it ended, when it has and everything that it had sent is here. */
   readonly over: Promise<string>;
 }
@@ -75,7 +77,7 @@ export function spawn(
   const { process: child } = forked;
   // A connection cannot be handed to a worker that has just died; its end is told by itself.
   forked.on("error", () => {});
-  handAgain(child, of.others);
+  const handed = handAgain(child, of.others);
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
     ...lending(of.store, of.reports, holds.apply),
@@ -134,6 +136,7 @@ export function spawn(
     },
     tellList: (lists, provider) => link.tell("lists", provider, lists.of(provider)),
     kill: () => void child.kill("SIGKILL"),
+    handed,
     over,
   };
 }

@@ -81,6 +81,7 @@ async function made(size: number, first: WorkerConfig) {
       services: house,
       listen,
       handed: [],
+      shut() {},
       drainMs: () => 100,
 
       broken,
