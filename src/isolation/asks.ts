@@ -5,35 +5,25 @@ import type { JsonObject } from "../model/values.ts";
 import type { AskedAnswer } from "../plugin/asked.ts";
 import type { Context } from "../plugin/context.ts";
 import type { Arrival } from "../plugin/exchange.ts";
+import type { ToldRequests } from "./told-requests.ts";
 
 const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
-/** Requests whose end is never told are forgotten some time. */
-const MOST = 20_000;
-
 export class OutsideAsks {
   readonly #ask: Context["ask"];
   readonly #open = new Map<number, AbortController>();
-  readonly #requests = new Map<string, Arrival>();
+  readonly #told: ToldRequests<{ readonly x: Arrival }>;
 
-  constructor(ask: Context["ask"]) {
+  constructor(ask: Context["ask"], told: ToldRequests<{ readonly x: Arrival }>) {
     this.#ask = ask;
-  }
-
-  told(x: Arrival): void {
-    this.#requests.set(x.id, x);
-    if (this.#requests.size > MOST) this.#requests.delete(this.#requests.keys().next().value!);
-  }
-
-  over({ id }: Arrival): void {
-    this.#requests.delete(id);
+    this.#told = told;
   }
 
   /** `x` in what it said is the request's id, `n` its own number of this question, by which it may give it up. */
   async ask(said: unknown): Promise<AskedAnswer> {
     const { x, n, path, body } = isMapping(said) ? said : {};
-    const as = this.#requests.get(String(x));
+    const as = this.#told.get(String(x))?.x;
     if (!as || typeof path !== "string" || !isMapping(body))
       return fail(
         "invalid",

@@ -8,9 +8,10 @@ import type { Commands, PluginCommand } from "../plugin/plugin.ts";
 import { OutsideAsks } from "./asks.ts";
 import { startChild } from "./child-process.ts";
 import { atSocket, KeptOutside, type WayOutside } from "./guard.ts";
-import { outsideHooks } from "./hooks.ts";
+import { outsideHooks, type ToldRequest } from "./hooks.ts";
 import { OutsideLink, PluginFailure, type LentAnswers } from "./link.ts";
 import { Stages } from "./stages.ts";
+import { ToldRequests } from "./told-requests.ts";
 import { OUTSIDE_HOOKS, type OutsideHook } from "./what-crosses.ts";
 
 /** Where a plugin is: code that a child imports, or a socket that another program answers. */
@@ -98,7 +99,8 @@ async function begin(
   ctx: Context,
 ): Promise<object> {
   const stages = new Stages();
-  const asks = new OutsideAsks((request, of) => ctx.ask(request, of));
+  const told = new ToldRequests<ToldRequest>();
+  const asks = new OutsideAsks((request, of) => ctx.ask(request, of), told);
   const env: Record<string, string> = {};
   for (const name of (needs?.["env"] as readonly string[] | undefined) ?? []) {
     const value = ctx.env(name);
@@ -136,7 +138,7 @@ async function begin(
   });
   try {
     const said = await guard.first();
-    return made(said, guard, { stages, asks });
+    return made(said, guard, { stages, told });
   } catch (problem) {
     await guard.end();
     throw problem;
@@ -146,7 +148,7 @@ async function begin(
 function made(
   said: unknown,
   guard: KeptOutside,
-  more: { readonly stages: Stages; readonly asks: OutsideAsks },
+  more: { readonly stages: Stages; readonly told: ToldRequests<ToldRequest> },
 ): object {
   if (!isMapping(said) || !Array.isArray(said["hooks"]))
     return fail("invalid", "It does not say which hooks it has.");

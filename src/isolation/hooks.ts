@@ -7,9 +7,9 @@ import type { Arrival, Exchange } from "../plugin/exchange.ts";
 import type { AttemptResult, Exclusion, Hooks, RouteResult } from "../plugin/middleware.ts";
 import type { Outcome } from "../plugin/outcome.ts";
 import { type LentAnswers, type OutsideLink, PluginFailure } from "./link.ts";
-import type { OutsideAsks } from "./asks.ts";
 import { revived } from "./frames.ts";
 import type { Connected, Stages } from "./stages.ts";
+import type { ToldRequests } from "./told-requests.ts";
 import {
   type OutsideHook,
   plainBody,
@@ -20,13 +20,14 @@ import {
 
 export interface Outside extends Connected {
   readonly stages: Stages;
-  readonly asks: OutsideAsks;
+  readonly told: ToldRequests<ToldRequest>;
 }
 
 type X = Arrival & Partial<Exchange>;
 
-/** Of one request, what it was told of it already. */
-interface Known {
+/** One request, and what was told of it already. */
+export interface ToldRequest {
+  readonly x: Arrival;
   readonly link: OutsideLink;
   request: boolean;
 }
@@ -56,6 +57,7 @@ function done(x: X, said: Readonly<Record<string, unknown>>): void {
 /** `has`: the hooks that it said it has. */
 export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
   const asking = new Asking(of);
+  const settles = has.includes("settle");
   const hooks: { [H in OutsideHook]: NonNullable<Hooks[H]> } = {
     admit: (x, credential) => asking.admit(x, credential),
     edit: (x) => asking.edit(x),
@@ -65,7 +67,7 @@ export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
     attempt: (call, next) => asking.attempt(call, next),
     event: (call, next, stop) => of.stages.event(of, call, next, stop, asking.about),
     watch: (call, stop) => of.stages.watch(of, call, stop, asking.about),
-    settle: (x, outcome) => asking.settle(x, has.includes("settle") ? outcome : undefined),
+    settle: (x, outcome) => (settles ? asking.settle(x, outcome) : asking.over(x)),
   };
   // The end of a request is told whatever it has: what it keeps of it goes.
   const mine: readonly OutsideHook[] = [...has, "settle"];
@@ -74,7 +76,6 @@ export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
 
 class Asking {
   readonly #of: Outside;
-  readonly #known = new WeakMap<object, Known>();
 
   constructor(of: Outside) {
     this.#of = of;
@@ -149,19 +150,16 @@ class Asking {
     return attempted(said, reply);
   }
 
-  /** `outcome`: where it has a hook that is told. */
-  async settle(x: X, outcome: Outcome | undefined): Promise<void> {
+  async settle(x: X, outcome: Outcome): Promise<void> {
     try {
-      await this.#settled(x, outcome);
+      await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }));
     } finally {
-      this.#of.asks.over(x);
+      this.over(x);
     }
   }
 
-  async #settled(x: X, outcome: Outcome | undefined): Promise<void> {
-    const link = await this.#of.link();
-    if (outcome) await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }));
-    if (this.#known.get(x)?.link === link) link.mention("over", { x: x.id });
+  over({ id }: Arrival): void {
+    this.#of.told.take(id)?.link.mention("over", { x: id });
   }
 
   readonly #with = (request: ModelRequest, x: Exchange) => (link: OutsideLink) => {
@@ -169,11 +167,11 @@ class Asking {
     return { x: plainExchange(x), request };
   };
 
-  #told(link: OutsideLink, x: X): Known {
-    let one = this.#known.get(x);
-    if (one?.link === link) return one;
-    this.#known.set(x, (one = { link, request: false }));
-    this.#of.asks.told(x);
+  #told(link: OutsideLink, x: X): ToldRequest {
+    const there = this.#of.told.get(x.id);
+    if (there?.link === link) return there;
+    const one = { x, link, request: false };
+    this.#of.told.put(x.id, one);
     return one;
   }
 

@@ -1,6 +1,7 @@
 // One connection to a plugin outside. What it says is not believed: an answer to no question, a second one, a frame that is none, one
 // that is too long, silence while something is asked of it: each ends the connection, and with it all that was asked.
 import type { Duplex } from "node:stream";
+import { Passing } from "../lib/passing.ts";
 import { ERRORS, fault, faultOf, sayable, type Fault } from "../model/error.ts";
 import {
   frameIn,
@@ -46,7 +47,9 @@ export interface AskingOptions {
   readonly slow?: () => void;
 }
 
-interface Open extends AskingOptions {
+interface Open {
+  readonly answers: LentAnswers | undefined;
+  readonly slow: (() => void) | undefined;
   readonly bytes: number;
   slowed: boolean;
   resolve(value: unknown): void;
@@ -62,7 +65,8 @@ export class OutsideLink {
   readonly #of: LinkOptions;
   readonly #reader = new LineReader();
   readonly #writer: LineWriter;
-  readonly #open = new Map<number, Open>();
+  /** By their numbers, written out. */
+  #open = new Passing<Open>();
   readonly #timer: NodeJS.Timeout;
   #last = 0;
   #sent = 0;
@@ -100,7 +104,9 @@ export class OutsideLink {
       const ask = ++this.#last;
       const text = written({ ask, name, with: given });
       if (this.#open.size === 0) this.#heardAt = performance.now();
-      this.#open.set(ask, { ...of, bytes: text.length, slowed: false, resolve, reject });
+      const { answers, slow } = of ?? {};
+      const open = { answers, slow, bytes: text.length, slowed: false, resolve, reject };
+      this.#open.put(String(ask), open);
       this.#sent += text.length;
       this.#write(text);
     });
@@ -117,7 +123,7 @@ export class OutsideLink {
     this.#of.stream.destroy();
     for (const { reject } of this.#open.values())
       reject(new PluginFailure(`The plugin is gone: ${why}.`));
-    this.#open.clear();
+    this.#open = new Passing();
     this.#of.over(why);
   }
 
@@ -167,9 +173,8 @@ export class OutsideLink {
   }
 
   #answered(frame: Answer): void {
-    const open = this.#open.get(frame.answer);
+    const open = this.#open.take(String(frame.answer));
     if (!open) return this.end("it answered what it was not asked, or twice");
-    this.#open.delete(frame.answer);
     this.#sent -= open.bytes;
     if ("fault" in frame) return open.reject(worded(frame.fault));
     if ("error" in frame)
@@ -179,7 +184,7 @@ export class OutsideLink {
 
   async #answer({ ask, name, with: given, of }: Question): Promise<void> {
     if (++this.#asked > MOST_ASKED) return this.end("it asks too much at one time");
-    const answers = of === undefined ? this.#of.answers : this.#open.get(of)?.answers;
+    const answers = of === undefined ? this.#of.answers : this.#open.get(String(of))?.answers;
     let said: Answer;
     try {
       if (!answers || !Object.hasOwn(answers, name))

@@ -23,6 +23,15 @@ export class Passing<V> {
     this.#values[at] = value;
   }
 
+  get(name: string): V | undefined {
+    return this.#values[this.#placeOf(name)];
+  }
+
+  /** All that are here, in no order. */
+  values(): V[] {
+    return this.#values.filter((_value, at) => this.#names[at] !== undefined) as V[];
+  }
+
   /** It is here no longer. */
   take(name: string): V | undefined {
     const at = this.#placeOf(name);

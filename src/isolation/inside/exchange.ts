@@ -1,5 +1,6 @@
 // Requests as they are known in the process of a plugin: the same object for the same request, however many hooks are asked of it.
 import { fail } from "../../model/error.ts";
+import { ToldRequests } from "../told-requests.ts";
 
 type Said = Readonly<Record<string, unknown>>;
 export interface RequestFrame {
@@ -92,26 +93,19 @@ export class OutsideExchange {
   }
 }
 
-/** Those whose end was never told, of a gateway that is much too busy. */
-const MOST = 20_000;
-
 export class Exchanges {
-  readonly #known = new Map<string, OutsideExchange>();
+  readonly #known = new ToldRequests<OutsideExchange>();
 
   of(frame: RequestFrame): OutsideExchange {
     const { id } = frame.x;
     let x = this.#known.get(id);
-    if (!x) {
-      this.#known.set(id, (x = new OutsideExchange()));
-      if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!);
-    }
+    if (!x) this.#known.put(id, (x = new OutsideExchange()));
     return x.take(frame);
   }
   gone(id: string): void {
     this.#known.get(id)?.over();
   }
   over(id: string): void {
-    this.gone(id);
-    this.#known.delete(id);
+    this.#known.take(id)?.over();
   }
 }

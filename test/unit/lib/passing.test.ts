@@ -27,6 +27,9 @@ it("has what was put and not taken, whatever comes and goes in between", () => {
           if (!takes(name)) return false;
           known.delete(name);
         }
+      const gets = [...known].every(([name, value]) => passing.get(name) === value);
+      const all = passing.values().toSorted().join() === [...known.values()].toSorted().join();
+      if (!gets || !all || passing.get("never put") !== undefined) return false;
       return passing.size === known.size && [...known.keys()].every(takes) && passing.size === 0;
     }),
   );

@@ -1,0 +1,52 @@
+// Requests that pass by a plugin outside are young when they are over. What keeps one a little too long makes it old, with all that
+// hangs on it, and that costs more than the question did.
+import { duplexPair } from "node:stream";
+import { GCProfiler } from "node:v8";
+import { expect, it } from "vitest";
+import { outsideHooks, type ToldRequest } from "../../../src/isolation/hooks.ts";
+import { OutsidePlugin } from "../../../src/isolation/inside/plugin.ts";
+import { OutsideLink } from "../../../src/isolation/link.ts";
+import { Stages } from "../../../src/isolation/stages.ts";
+import { ToldRequests } from "../../../src/isolation/told-requests.ts";
+import type { Exchange } from "../../../src/plugin/exchange.ts";
+import { exchange } from "../../../src/testing/pretend.ts";
+
+const REQUESTS = 20_000;
+/** What hangs on each on the gateway's side, in numbers of eight bytes. */
+const NUMBERS = 500;
+
+it("a request that is over is let go of at once, on either side", async () => {
+  const [here, there] = duplexPair();
+  new OutsidePlugin(async () => ({ setup: () => ({ inspect() {} }) })).speak(there);
+  const link = new OutsideLink({ stream: here, answers: {}, heard() {}, over() {} });
+  await link.ask("setup", { id: "middleware.looks", options: {} });
+  const told = new ToldRequests<ToldRequest>();
+  const hooks = outsideHooks({ link: () => link, stages: new Stages(), told }, ["inspect"]);
+  const pretended = exchange({});
+  let count = 0;
+  class Weighty {
+    id = `request-${++count}`;
+    weight = Array.from({ length: NUMBERS }, () => count);
+  }
+  Object.setPrototypeOf(Weighty.prototype, pretended);
+  const one = async () => {
+    const x = new Weighty() as unknown as Exchange;
+    await hooks.inspect!(pretended.request, x);
+    await hooks.settle!(x, undefined as never);
+  };
+  const round = async (requests: number) => {
+    for (let i = 0; i < requests; i += 8) await Promise.all(Array.from({ length: 8 }, one));
+  };
+  // Until code and shapes are what they will be.
+  await round(20_000);
+  const profiler = new GCProfiler();
+  profiler.start();
+  await round(REQUESTS);
+  const { statistics } = profiler.stop();
+  const old = (at: (typeof statistics)[number]["afterGC"]) =>
+    at.heapSpaceStatistics.find(({ spaceName }) => spaceName === "old_space")!.spaceUsedSize;
+  const aged = statistics
+    .filter(({ gcType }) => gcType === "Scavenge")
+    .reduce((sum, { beforeGC, afterGC }) => sum + old(afterGC) - old(beforeGC), 0);
+  expect(aged / REQUESTS).toBeLessThan(500);
+});

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { ToldRequests } from "../../../src/isolation/told-requests.ts";
+
+it("has a request until it is over, and of those whose end is never told no more than 20,000", () => {
+  const told = new ToldRequests<number>();
+  for (let n = 0; n < 50_000; n++) {
+    told.put(`${n}`, n);
+    if (n % 2 === 0) expect(told.take(`${n}`)).toBe(n);
+  }
+  const there = Array.from({ length: 50_000 }, (_, n) => told.get(`${n}`)).filter(
+    (one) => one !== undefined,
+  );
+  expect(there.length).toBeLessThanOrEqual(20_000);
+  // The newer ones.
+  expect(there.slice(-10_000)).toEqual(Array.from({ length: 10_000 }, (_, n) => 30_001 + 2 * n));
+  expect(told.get("0")).toBeUndefined();
+});
+
+it("has the newer one of two that were told under one id, and none when that is over", () => {
+  const told = new ToldRequests<string>();
+  told.put("one", "first");
+  for (let n = 0; n < 10_000; n++) told.put(`${n}`, "other");
+  told.put("one", "second");
+  expect(told.take("one")).toBe("second");
+  expect(told.get("one")).toBeUndefined();
+});
