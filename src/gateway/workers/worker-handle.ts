@@ -77,7 +77,6 @@ export function spawn(
   const { process: child } = forked;
   // A connection cannot be handed to a worker that has just died; its end is told by itself.
   forked.on("error", () => {});
-  const handed = handAgain(child, of.others);
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
     ...lending(of.store, of.reports, holds.apply),
@@ -136,7 +135,7 @@ export function spawn(
     },
     tellList: (lists, provider) => link.tell("lists", provider, lists.of(provider)),
     kill: () => void child.kill("SIGKILL"),
-    handed,
+    handed: handAgain(child, of.others),
     over,
   };
 }
