@@ -35,7 +35,8 @@ async function found(
   };
   const { hosts = [NAME], host = "0.0.0.0", port = 0 } = more;
   const config = { listen: [{ host, port, hosts, tls }], admin: undefined };
-  return certificates(config as never, port !== 0);
+  // Awaited here: the folder goes when this returns.
+  return await certificates(config as never, port !== 0);
 }
 const told = (of: readonly DoctorFinding[]) => of.map(({ id, level }) => `${id} ${level}`);
 const levels = async (...of: Parameters<typeof found>) => told(await found(...of));
