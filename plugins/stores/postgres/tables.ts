@@ -110,6 +110,7 @@ CREATE TABLE ${s}.day (
   frontend text NOT NULL, state text NOT NULL, outcome text NOT NULL, price text, labels text,
   rows bigint NOT NULL, calls bigint NOT NULL, unpriced bigint NOT NULL, estimated bigint NOT NULL, nano numeric NOT NULL,
   PRIMARY KEY (day, grp));
+CREATE INDEX day_of ON ${s}.day (key, day);
 CREATE TABLE ${s}.day_unit (
   day bigint NOT NULL, grp bytea NOT NULL, unit text NOT NULL, whole numeric NOT NULL, parts numeric NOT NULL,
   PRIMARY KEY (day, grp, unit));
