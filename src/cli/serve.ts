@@ -251,10 +251,10 @@ function untilStopped(
     end();
   };
   /** Another process serves: the service manager is its to talk to. */
-  const leave = (successor: number) => {
+  const leave = async (successor: number) => {
     since = performance.now();
     log.info({ successor, inFlight: gateway.busy }, "another process has taken over");
-    manager?.[Symbol.dispose]();
+    await manager?.succeeded(successor);
     end();
   };
   const fatal = (words: string) => (error: unknown) => {
@@ -285,7 +285,9 @@ function untilStopped(
   });
   process.on("SIGUSR2", () => {
     const kept = (error: unknown) => log.error({ error: sayable(error) }, "nothing has taken over");
-    gateway.upgrade().then((successor) => since === undefined && leave(successor), kept);
+    gateway
+      .upgrade()
+      .then((successor) => (since === undefined ? leave(successor) : undefined), kept);
   });
   process.on("uncaughtException", broken);
   return promise;

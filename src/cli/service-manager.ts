@@ -80,6 +80,12 @@ export class ServiceManager implements Disposable {
     await this.#tell("STOPPING=1", "STATUS=stopping");
   }
 
+  /** Another process is the gateway now. A manager that did not know it would end the service, and that process, with this one. */
+  async succeeded(pid: number): Promise<void> {
+    this[Symbol.dispose]();
+    await this.#tell(`MAINPID=${pid}`);
+  }
+
   /** A gateway whose ledger does not answer says nothing, and is started again. */
   async #live(): Promise<void> {
     try {

@@ -111,6 +111,19 @@ describe("what the service manager is told", () => {
     }
   });
 
+  it("that another process is the gateway, before this one ends, and nothing after it", async () => {
+    vi.useFakeTimers();
+    try {
+      const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" });
+      await made!.ready();
+      await made!.succeeded(4711);
+      await vi.advanceTimersByTimeAsync(40_000);
+      expect(told.slice(1)).toEqual(["MAINPID=4711"]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("a word that cannot be said is told once, and stops nothing", async () => {
     const failed = vi.fn();
     const made = new ServiceManager({

@@ -1,0 +1,51 @@
+// What a gateway that is replaced says to the service manager that started it, by a program in the place of systemd-notify. A manager ends the
+// whole service with the process that it knows: so it must know the next one before the one before ends.
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import type { Status } from "../../src/gateway/types.ts";
+import { folder } from "../kit/command-line.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+
+const lives = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+it("the process that takes over is known before the one before it ends, and a stop is the new one's", async () => {
+  await using here = await folder();
+  const [words, bin] = [join(here.path, "words"), join(here.path, "bin")];
+  await writeFile(words, "");
+  await mkdir(bin);
+  // Slow, as on a busy machine; each line is one run.
+  const program = join(bin, "systemd-notify");
+  await writeFile(program, `#!/bin/sh\nsleep 0.7\necho "$*" >> ${words}\n`);
+  await chmod(program, 0o755);
+  const said = () => readFile(words, "utf8");
+  await using gateway = await startGateway({
+    yaml: "drain: { for: 5s }\nproviders: { demo: { use: demo } }\n",
+    env: { NOTIFY_SOCKET: join(here.path, "socket"), PATH: `${bin}:${process.env["PATH"]}` },
+  });
+  await until(async () => (await said()) !== "");
+  expect(await said()).toMatch(
+    new RegExp(`^READY=1 MAINPID=${gateway.pid} STATUS=serving at http\\S+, generation 1, 0 in`),
+  );
+  process.kill(gateway.pid, "SIGUSR2");
+  const atTheEnd = gateway.exit.then(said);
+  let next = gateway.pid;
+  await until(async () => {
+    const status = await gateway.ask("status").catch(() => undefined);
+    next = (status as Status | undefined)?.pid ?? next;
+    return next !== gateway.pid;
+  });
+  onTestFinished(() => void (lives(next) && process.kill(next, "SIGKILL")));
+  expect(await atTheEnd).toContain(`MAINPID=${next}`);
+  await until(async () => (await said()).includes(`READY=1 MAINPID=${next}`));
+  process.kill(next, "SIGTERM");
+  await until(() => !lives(next));
+  await until(async () => (await said()).endsWith("STOPPING=1 STATUS=stopping\n"));
+});
