@@ -101,6 +101,22 @@ export const middlewareDefects: readonly Defect[] = [
   },
   {
     in: "middleware-guard",
+    what: "a watcher that fails at an event of a later version",
+    from: 'if (event.type !== "delta") return;',
+    to: '({ start: 1, open: 1, delta: 1, close: 1, usage: 1, finish: 1 })[event.type as string]!.toFixed(); if (event.type !== "delta") return;',
+    check: "watch: looks at a stream at once, and changes nothing",
+    says: /newer than the plugin/,
+  },
+  {
+    in: "middleware-guard",
+    what: "a stage that keeps back an event of a later version",
+    from: "// Once for each request",
+    to: "event: (_call, pass) => (event) => void (/start|open|delta|close|usage|finish/.test(event.type) && pass(event)),\n      // Once for each request",
+    check: "event: passes on a stream that obeys the grammar",
+    says: /newer than the plugin/,
+  },
+  {
+    in: "middleware-guard",
     what: "a stage that loses the end of the answer",
     from: "// Once for each request",
     to: 'event: (_call, pass) => (event) => void (event.type !== "close" && pass(event)),\n      // Once for each request',

@@ -541,6 +541,24 @@ describe("a middleware", () => {
       { event: (_c: any, next: any) => (e: any) => void (e.type !== "close" && next(e)) },
       "event:",
     ],
+    [
+      "a stage that keeps what it does not know",
+      {
+        event: (_c: any, next: any) => (e: any) =>
+          void (/start|open|delta|close|usage|finish/.test(e.type) && next(e)),
+      },
+      "event:",
+    ],
+    [
+      "a watcher that fails at what it does not know",
+      {
+        watch: () => (e: any) =>
+          void ({ start() {}, open() {}, delta() {}, close() {}, usage() {}, finish() {} } as any)[
+            e.type
+          ](),
+      },
+      "watch:",
+    ],
     ["a stage that waits", { event: (_c: any, next: any) => async (e: any) => next(e) }, "event:"],
     [
       "a settle that fails for refused requests",
