@@ -66,9 +66,12 @@ export class ServiceManager implements Disposable {
   }
 
   async ready(): Promise<void> {
-    await this.#tell("READY=1", `MAINPID=${process.pid}`, `STATUS=${await this.#of.status()}`);
     const ms = watchdogMs(this.#of.env);
-    if (ms !== undefined) this.#timer ??= setInterval(() => void this.#live(), ms / PARTS).unref();
+    const first = ms !== undefined && this.#timer === undefined;
+    if (first) this.#timer = setInterval(() => void this.#live(), ms / PARTS).unref();
+    const status = `STATUS=${await this.#of.status()}`;
+    const alive = first ? ["WATCHDOG=1"] : [];
+    await this.#tell("READY=1", `MAINPID=${process.pid}`, status, ...alive);
   }
 
   reloading(): Promise<void> {

@@ -96,7 +96,8 @@ describe("what the service manager is told", () => {
         answers ? undefined : Promise.reject(new Error("The ledger is down."));
       const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" }, alive);
       await made!.ready();
-      expect(told).toEqual([`READY=1 MAINPID=${process.pid} STATUS=serving`]);
+      // The first sign of life is the new process's: half of the time may have gone by since the one before it gave one.
+      expect(told).toEqual([`READY=1 MAINPID=${process.pid} STATUS=serving WATCHDOG=1`]);
       await vi.advanceTimersByTimeAsync(10_000);
       expect(told.slice(1)).toEqual(["WATCHDOG=1 STATUS=serving"]);
       answers = false;
