@@ -1,6 +1,7 @@
 import { datedLine } from "../catalogue/refresh.ts";
 import { askControl } from "../gateway/control/asking.ts";
 import type { Status } from "../gateway/types.ts";
+import { faultOf } from "../model/error.ts";
 import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { reported, sayLeftOut } from "./report.ts";
@@ -19,10 +20,16 @@ export const command: CliCommand = {
     "tollgate status --state-dir /var/lib/tollgate --json",
   ],
   async run(given) {
-    const asked = askControl(await stateDirOf(given), "status") as unknown as Promise<Status>;
+    const stateDir = await stateDirOf(given);
+    const ask = () => askControl(stateDir, "status") as unknown as Promise<Status>;
+    // One that goes as it is asked is asked again: another one may have taken its place.
+    const asked = ask().catch((error: unknown) => {
+      if (faultOf(error)?.code !== "gateway_ended") throw error;
+      return ask();
+    });
     if (given.has("quiet"))
       return asked.then(
-        ({ state }) => (state === "starting" ? EXIT.failed : EXIT.fine),
+        (status) => (isServed(status) ? EXIT.fine : EXIT.failed),
         () => EXIT.failed,
       );
     const status = await asked;
@@ -31,6 +38,10 @@ export const command: CliCommand = {
     return EXIT.fine;
   },
 };
+
+/** One that takes another's place has that one's ports: clients wait, and are served. */
+const isServed = ({ state, before }: Status): boolean =>
+  state !== "starting" || before !== undefined;
 
 function inWords(of: Status): string {
   const flying = of.generations.reduce((sum, { inFlight }) => sum + inFlight, 0);

@@ -12,6 +12,7 @@ import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
 import { type GatewayOptions, orderOf, type StartOf } from "./options.ts";
 import { openServices, type Services } from "./services/services.ts";
+import { overBetween } from "./control/between.ts";
 import type { Peers } from "./services/peers.ts";
 import { factsOf, fleetOf } from "./services/fleet.ts";
 import { ledgerAnswers } from "./services/store.ts";
@@ -114,6 +115,7 @@ export class Running implements Gateway {
     this.#sockets = [...of.sockets, ...ownSockets(config, this.#of.handed)];
     this.#office = this.#scope.own(this.#officeOf());
     await this.#office.open(fd);
+    if (this.#of.predecessor) await overBetween(this.stateDir);
     await of.waiting?.close();
     if (size > 1) {
       const problems = await this.#spawn(of, serving);

@@ -1,7 +1,9 @@
 // The other end of the control socket: a command asked of the gateway that runs on a state folder.
 import { request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorKind, fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
+import { isBetween } from "./between.ts";
 import { placeOf } from "./socket-path.ts";
 
 /** What both ends make of amounts, which JSON has no words for. */
@@ -15,17 +17,17 @@ export async function askControl(
   input: JsonObject = {},
 ): Promise<Json> {
   const socketPath = await placeOf(path);
-  const { status, text } = await post(socketPath, command, JSON.stringify(input, plain)).catch(
-    (error: NodeJS.ErrnoException) =>
-      notRunning(error)
-        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
-        : error.code === "ECONNRESET"
-          ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
-              code: "gateway_ended",
-            })
-          : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
-              cause: error,
-            }),
+  const post = () => posted(socketPath, command, JSON.stringify(input, plain));
+  const { status, text } = await patient(post, path).catch((error: NodeJS.ErrnoException) =>
+    notRunning(error)
+      ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
+      : error.code === "ECONNRESET"
+        ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
+            code: "gateway_ended",
+          })
+        : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+            cause: error,
+          }),
   );
   const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
   if (status === 200) return body.value;
@@ -33,12 +35,29 @@ export async function askControl(
   return fail(kind, message, more);
 }
 
+/** So long may one process take to answer in the place of another. */
+const BETWEEN_MS = 30_000;
+const AGAIN_MS = 20;
+
+/** Once more also when none is between any more: it answers by now, or none runs. */
+async function patient<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
+  const late = performance.now() + BETWEEN_MS;
+  for (let last = false; ; await sleep(AGAIN_MS)) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (last || !notRunning(error as NodeJS.ErrnoException)) throw error;
+      last = performance.now() > late || !(await isBetween(stateDir));
+    }
+  }
+}
+
 const notRunning = ({ code = "" }: NodeJS.ErrnoException) =>
   ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
 
 /** Fails when a gateway answers on this state folder. */
 export async function refuseAnswering(stateDir: string): Promise<void> {
-  const alive = await post(await placeOf(stateDir), "status", "{}").then(
+  const alive = await posted(await placeOf(stateDir), "status", "{}").then(
     ({ text }) => text,
     (error: NodeJS.ErrnoException) => (notRunning(error) ? undefined : "{}"),
   );
@@ -59,7 +78,7 @@ function pidIn(text: string): string {
   }
 }
 
-const post = (socketPath: string, command: string, body: string) =>
+const posted = (socketPath: string, command: string, body: string) =>
   new Promise<{ status: number; text: string }>((resolve, reject) => {
     const path = `/${encodeURIComponent(command)}`;
     const req = request({ socketPath, path, method: "POST", agent: false }, (res) => {

@@ -12,6 +12,7 @@ import type { Status } from "../types.ts";
 import type { GatewayOptions } from "../options.ts";
 import type { HeldStore } from "../services/held-store.ts";
 import type { Services } from "../services/services.ts";
+import { noteBetween, overBetween } from "../control/between.ts";
 import { borrowed } from "../workers/lent-store.ts";
 import type { Link } from "../workers/link.ts";
 import type { WorkerPool } from "../workers/pool.ts";
@@ -108,6 +109,7 @@ export class Succession {
         `It would keep its state in ${stateDir}, and this one has ${services.stateDir}.`,
       );
     const shared = services.store.lease !== undefined;
+    await noteBetween(stateDir);
     await office.close();
     await stage.endObservers();
     await services.remembered?.cede();
@@ -120,10 +122,12 @@ export class Succession {
 
   async #takeBack(): Promise<void> {
     const { services, stage, held, office, renew } = this.#of;
+    await noteBetween(services.stateDir);
     if (services.store.lease === undefined) await held.openAgain();
     (services.observing as Audience).sendTo(undefined);
     services.remembered?.keep();
     await office.open();
+    await overBetween(services.stateDir);
     office.keep();
     const { loaded, config } = stage.current;
     const made = await renew(loaded, config);

@@ -1,0 +1,24 @@
+// While another process takes over there is no control socket for a moment. A note in the state folder says so, and what asks meanwhile waits:
+// "none runs" would not be true, and a command that may do without a gateway would begin to.
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+const note = (stateDir: string) => join(stateDir, "control.between");
+
+/** By the process that lets go, before it does. */
+export const noteBetween = (stateDir: string): Promise<void> =>
+  writeFile(note(stateDir), `${process.pid}\n`, { mode: 0o600 });
+
+/** By the one that answers, once it does. */
+export const overBetween = (stateDir: string): Promise<void> => rm(note(stateDir), { force: true });
+
+/** A note of a process that was killed says nothing. */
+export async function isBetween(stateDir: string): Promise<boolean> {
+  const pid = Number(await readFile(note(stateDir), "utf8").catch(() => ""));
+  if (!(pid > 0)) return false;
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
