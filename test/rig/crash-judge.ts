@@ -48,11 +48,8 @@ export function judged(
     if (!reserves.has(attempt)) wrong.push(`${attempt}: settled without a reserve`);
   for (const name of billOf.keys())
     if (!rows.has(name)) wrong.push(`${name}: billed, and not in the ledger`);
-  const ok = Map.groupBy(
-    [...rows].filter(([, { outcome }]) => outcome === "ok"),
-    ([name]) => name.slice(0, name.indexOf(" ")),
-  );
-  return [...wrong, ...heard.flatMap((one) => delivered(one, ok))];
+  const said = Map.groupBy([...rows.values()], ({ labels }) => labels["x-rig"]!);
+  return [...wrong, ...heard.flatMap((one) => delivered(one, said.get(one.request.tag) ?? []))];
 }
 
 /** One row beside what upstream charges for it. `told`: how many words its client has heard. */
@@ -75,13 +72,16 @@ function against(settle: Entry, billed: Charged | undefined, told: number): stri
   }
 }
 
-function delivered(
-  { delivered, request, text }: Heard,
-  ok: ReadonlyMap<string, readonly (readonly [string, Entry])[]>,
-) {
+/** `said`: the ends of its request's calls. */
+function delivered({ delivered, request, text }: Heard, said: readonly Entry[]): readonly string[] {
   if (!delivered) return [];
-  const own = ok.get(request.tag) ?? [];
-  if (own.length !== 1)
-    return [`${request.tag}: delivered, with ${own.length} entries that say so ${text.slice(-80)}`];
-  return own[0]![1].state === "exact" ? [] : [`${request.tag}: delivered, and ${own[0]![1].state}`];
+  const own = said.filter(({ outcome }) => outcome === "ok");
+  if (own.length === 1)
+    return own[0]!.state === "exact" ? [] : [`${request.tag}: delivered, and ${own[0]!.state}`];
+  const ends = said.map(({ attempt, outcome, state, at, instance }) =>
+    [attempt, outcome, state, new Date(at).toISOString(), instance].join(" "),
+  );
+  return [
+    `${request.tag}: delivered, with ${own.length} entries that say so, of ${ends.join("; ")}: ${text.slice(-80)}`,
+  ];
 }

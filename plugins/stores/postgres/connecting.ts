@@ -60,6 +60,9 @@ export function* flawsOf(
   }
 }
 
+/** To compile what looks at a year of partitions takes a hundred times as long as to look. */
+export const PLAIN = "jit=off";
+
 /** `within`: how long a statement may take, and how long the server may be silent. */
 export async function configOf(
   of: Address,
@@ -94,6 +97,7 @@ export async function configOf(
       statement_timeout: statementMs,
       lock_timeout: 700,
       idle_in_transaction_session_timeout: 2_000,
+      options: `-c ${PLAIN}`,
     }),
   };
 }

@@ -1,5 +1,6 @@
 // A few connections for what only reads, made when they are needed.
 import pg from "pg";
+import { PLAIN } from "./connecting.ts";
 import type { Ask, Connecting, Row } from "./line.ts";
 import { isAway, unreachable } from "./trouble.ts";
 
@@ -8,7 +9,8 @@ export interface Reading {
   end(): Promise<void>;
 }
 
-export function reading(connecting: Connecting, most: number): Reading {
+/** `shared`: connections are others' too, so that how a question is asked has to be said with each one. */
+export function reading(connecting: Connecting, most: number, shared = false): Reading {
   let pool: Promise<pg.Pool> | undefined;
   const made = async (): Promise<pg.Pool> => {
     const fresh = new pg.Pool({ ...(await connecting()), max: most, idleTimeoutMillis: 30_000 });
@@ -19,8 +21,9 @@ export function reading(connecting: Connecting, most: number): Reading {
   return {
     ask: async ({ text, values = [] }) => {
       try {
-        const { rows } = await (await (pool ??= made())).query<Row>({ text, values: [...values] });
-        return rows;
+        const question = { text, values: [...values] };
+        const from = await (pool ??= made());
+        return (await (shared ? plainly(from, question) : from.query<Row>(question))).rows;
       } catch (error) {
         // In the words of the contract: what asks tells it from a defect by them.
         if (isAway(error)) unreachable(error);
@@ -33,4 +36,19 @@ export function reading(connecting: Connecting, most: number): Reading {
       await (await ended)?.end();
     },
   };
+}
+
+async function plainly(pool: pg.Pool, question: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+  const client = await pool.connect();
+  let broken = true;
+  try {
+    await client.query(`BEGIN; SET LOCAL ${PLAIN}`);
+    const found = await client.query<Row>(question);
+    await client.query("COMMIT");
+    broken = false;
+    return found;
+  } finally {
+    // One that is in the middle of something is not asked again.
+    client.release(broken);
+  }
 }

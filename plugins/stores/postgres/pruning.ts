@@ -26,6 +26,7 @@ CREATE FUNCTION ${s}.prune_1(p_node int, p_n bigint, p_hash bytea, p_note text, 
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $prune$
 DECLARE mark bigint; was bigint; kept text;
 BEGIN
+  PERFORM set_config('jit', 'off', true);
   -- Nobody adds to sums of days meanwhile, and nobody prunes beside it.
   SELECT upto INTO mark FROM ${s}.summed FOR UPDATE;
   SELECT pos INTO was FROM ${s}.base FOR UPDATE;

@@ -55,6 +55,7 @@ export function postgresStore(settings: PostgresSettings): PostgresStore {
   const reports = reading(
     () => configOf(settings.reports, { statementMs: REPORT_MS, silenceMs: REPORT_MS }),
     2,
+    settings.reports.pooled,
   );
   const upkeep = upkeepOf(desk.ask, s);
 

@@ -40,7 +40,7 @@ export const summing = (s: string): string => `
 CREATE FUNCTION ${s}.sum_1(p_most bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sum$
 DECLARE low bigint; high bigint;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM set_config('synchronous_commit', 'off', true), set_config('jit', 'off', true);
   SELECT upto INTO low FROM ${s}.summed FOR UPDATE SKIP LOCKED;
   IF low IS NULL THEN RETURN 0; END IF;
   SELECT max(pos + entries) INTO high FROM

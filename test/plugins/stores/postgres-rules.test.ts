@@ -5,6 +5,8 @@ import type { Store } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { random } from "../../../src/testing/random.ts";
 import { postgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
+import { reading } from "../../../plugins/stores/postgres/pool.ts";
 import { summed } from "../../../plugins/stores/postgres/reads.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { makeMemory } from "./made.ts";
@@ -124,6 +126,22 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     expect((await stores[0]!.entries({})).items).toHaveLength(3);
     await Promise.all(stores.map((store) => store.close()));
   });
+
+  it.each([false, true])(
+    "no report is compiled, which takes longer than the report (behind a pooler: %s)",
+    async (pooled) => {
+      await using compiling = await startPostgres({ settings: ["jit=on"] });
+      const { address } = settings(compiling.url);
+      const connecting = () => configOf({ ...address, pooled }, { statementMs: 1_000 });
+      const reports = reading(connecting, 1, pooled);
+      for (let i = 0; i < 2; i++) {
+        expect(await reports.ask({ text: "SHOW jit" })).toEqual([{ jit: "off" }]);
+        // One that fails leaves nothing behind it that the next one meets.
+        await expect(reports.ask({ text: "SELECT 1 / 0" })).rejects.toThrow(/division/);
+      }
+      await reports.end();
+    },
+  );
 
   it.each([
     [
