@@ -60,6 +60,26 @@ describe.each(releases)("the folder of %s", (release) => {
     }
   });
 
+  it("is as it was when it cannot be brought to this one's form", async () => {
+    const dir = copied();
+    const file = join(dir, ".tollgate/store/ledger.db");
+    const db = new DatabaseSync(file);
+    const { user_version: newest } = db.prepare("PRAGMA user_version").get() as {
+      user_version: number;
+    };
+    // The table of the audit log can be made, and its index, whose name is taken, cannot.
+    db.exec(`DROP TABLE audit; CREATE TABLE other (id); CREATE INDEX audit_by_id ON other (id);
+      PRAGMA user_version = ${newest - 1}`);
+    const form = () => db.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").all();
+    const before = form();
+    const { code, output } = await unserved(dir);
+    expect([code, output]).toEqual([1, expect.stringContaining("audit_by_id")]);
+    expect(form()).toEqual(before);
+    expect(db.prepare("PRAGMA user_version").get()).toEqual({ user_version: newest - 1 });
+    db.close();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
   it("from a newer version is refused in one sentence, and stays as it was", async () => {
     const dir = copied();
     const file = join(dir, ".tollgate/store/ledger.db");
@@ -67,12 +87,8 @@ describe.each(releases)("the folder of %s", (release) => {
     db.exec("PRAGMA user_version = 999");
     db.close();
     const before = readFileSync(file);
-    writeFileSync(join(dir, "gateway.yaml"), keptYaml);
-    const child = program({ cwd: dir, args: ["serve", "--port", "0"] });
-    let output = "";
-    for (const stream of [child.stdout, child.stderr])
-      stream.on("data", (part: Buffer) => (output += part));
-    expect(await new Promise((resolve) => child.once("close", resolve))).toBe(1);
+    const { code, output } = await unserved(dir);
+    expect(code).toBe(1);
     expect(output).toMatch(
       /was written by a newer Tollgate \(ledger version 999, this one knows \d+\)/,
     );
@@ -80,3 +96,14 @@ describe.each(releases)("the folder of %s", (release) => {
     rmSync(dir, { recursive: true, force: true });
   });
 });
+
+/** What a gateway says that does not come up there. */
+async function unserved(dir: string): Promise<{ code: unknown; output: string }> {
+  writeFileSync(join(dir, "gateway.yaml"), keptYaml);
+  const child = program({ cwd: dir, args: ["serve", "--port", "0"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (part: Buffer) => (output += part));
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  return { code, output };
+}
