@@ -1,4 +1,5 @@
 // LentAnswers that pass by a plugin outside: their events go to it in batches, and of an `event` hook come back as it lets them pass.
+import { Passing } from "../lib/passing.ts";
 import { ERRORS, faultOf, type Fault } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { Call } from "../plugin/call.ts";
@@ -20,7 +21,7 @@ const BATCH = 256;
 
 /** The answers that pass by now, by their number. */
 export class Stages {
-  readonly #open = new Map<number, Stage>();
+  readonly #open = new Passing<Stage>();
   #last = 0;
 
   event(of: Connected, call: Call, next: PassEvent, stop: StopAnswer, about: Told) {
@@ -34,7 +35,7 @@ export class Stages {
   /** What it tells of them. Of one that is over it is not heeded: it could not know. */
   heard(name: string, given: unknown): void {
     const { stage: n, events, fault: said } = given as Record<string, unknown>;
-    const stage = this.#open.get(n as number);
+    const stage = this.#open.get(String(n));
     if (!stage) return;
     if (name === "stop") stage.stopped(said);
     else if (Array.isArray(events)) stage.pass(events as readonly ModelEvent[]);
@@ -55,8 +56,8 @@ export class Stages {
     next: PassEvent | undefined,
   ): (event: ModelEvent) => undefined {
     const n = ++this.#last;
-    const stage = new Stage(n, stop, next, () => this.#open.delete(n));
-    this.#open.set(n, stage);
+    const stage = new Stage(n, stop, next, () => this.#open.take(String(n)));
+    this.#open.put(String(n), stage);
     call.signal.addEventListener("abort", () => stage.over(), { once: true });
     const begun = (link: OutsideLink) => stage.begin(link, { stage: n, hook, call, about });
     const link = of.link();

@@ -1,6 +1,7 @@
 // The other end: a plugin's own process, which is asked for its hooks. It reads frames, runs what they name, and writes answers.
 import type { Duplex } from "node:stream";
 import { fail, faultOf, type Fault } from "../../model/error.ts";
+import { Passing } from "../../lib/passing.ts";
 import { Scope } from "../../lib/scope.ts";
 import {
   frameIn,
@@ -34,7 +35,7 @@ export class OutsidePlugin implements GatewayEnd {
   /** What was thrown by something that the gateway lends: let through, it is a failure and no word. */
   readonly #lent = new WeakSet<object>();
   readonly #exchanges = new Exchanges();
-  readonly #stages = new Map<number, { hear(event: unknown): void; flush(): void; end(): void }>();
+  readonly #stages = new Passing<{ hear(event: unknown): void; flush(): void; end(): void }>();
   readonly #scope = new Scope();
   #made: Said = {};
   #last = 0;
@@ -169,12 +170,11 @@ export class OutsidePlugin implements GatewayEnd {
     else if (tell === "leave") this.#scope.leave();
     else if (tell === "stage") this.#stage(said);
     else if (tell === "events") {
-      const stage = this.#stages.get(said["stage"]);
+      const stage = this.#stages.get(String(said["stage"]));
       for (const event of said["events"]) stage?.hear(event);
       stage?.flush();
     } else if (tell === "passed") {
-      this.#stages.get(said["stage"])?.end();
-      this.#stages.delete(said["stage"]);
+      this.#stages.take(String(said["stage"]))?.end();
     }
   }
 
@@ -211,7 +211,7 @@ export class OutsidePlugin implements GatewayEnd {
     } catch (problem) {
       broke(problem);
     }
-    this.#stages.set(stage, {
+    this.#stages.put(String(stage), {
       hear(event) {
         if (over) return;
         try {
