@@ -74,6 +74,7 @@ const LONG = [
   "test/rig/access-log.test.ts",
   "test/rig/affinity.test.ts",
   "test/rig/alerts.test.ts",
+  "test/rig/author.test.ts",
   "test/rig/budget.test.ts",
   "test/rig/canary.test.ts",
   "test/rig/clock.test.ts",
