@@ -9,6 +9,7 @@ import type { Apart } from "./slice-questions.ts";
 import type { Slices } from "./slices.ts";
 import type { Tape } from "./tape.ts";
 import { unreachable } from "./trouble.ts";
+import { turns } from "./trying.ts";
 
 type Batch = readonly StoreCommand[];
 type Reserve = Extract<StoreCommand, { do: "reserve" }>;
@@ -32,7 +33,10 @@ export class Outage {
   #since: number | undefined;
   #owed: Batch[] = [];
   #many = 0;
+  /** The last batch that is being decided: those before it are over when it is. */
   #deciding: Promise<void> | undefined;
+  /** One batch at a time, for one that is refused takes back what the book has of it alone; and the disk is not cleared over what it is to keep. */
+  readonly #inTurn = turns();
   /** Calls of a batch whose answer was lost, and that were refused then: the database may have them. */
   readonly #doubtful = new Set<string>();
 
@@ -68,7 +72,7 @@ export class Outage {
 
   /** As the store's `apply`; resolves when it is on the disk. */
   decide(batch: Batch, now: (at: number) => number): Promise<readonly Verdict[]> {
-    const deciding = this.#decide(batch, now);
+    const deciding = this.#inTurn(() => this.#decide(batch, now));
     const over = deciding.then(
       () => {},
       () => {},
@@ -118,7 +122,7 @@ export class Outage {
     if (this.goesOn) this.#slices?.spent();
     const many = this.#many;
     this.#many = 0;
-    await this.#tape()!.paid();
+    await this.#inTurn(() => this.#tape()!.paid());
     return many;
   }
 

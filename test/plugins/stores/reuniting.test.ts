@@ -1,7 +1,7 @@
 // The way back to the database: it is over when the database knows all that was decided without it, and what was being decided at that moment is among that.
 import { expect, it } from "vitest";
 import type { StoreCommand } from "../../../src/plugin/store.ts";
-import { settle } from "../../../src/testing/store.ts";
+import { reserve, settle } from "../../../src/testing/store.ts";
 import { Outage } from "../../../plugins/stores/postgres/apart.ts";
 import { reunited } from "../../../plugins/stores/postgres/reuniting.ts";
 import type { Tape } from "../../../plugins/stores/postgres/tape.ts";
@@ -14,10 +14,13 @@ const ask = async () => [];
 function stage(lives: boolean) {
   const said: string[] = [];
   const disk = Promise.withResolvers<void>();
-  let slow: Promise<void> | undefined;
+  const slow: { [at in "owe" | "paid"]?: Promise<void> } = {};
   const tape = {
-    owe: async () => slow,
-    paid: async () => void said.push("paid"),
+    owe: async () => slow.owe,
+    paid: async () => {
+      await slow.paid;
+      said.push("paid");
+    },
   } as unknown as Tape;
   const node = {
     lost: false,
@@ -33,7 +36,13 @@ function stage(lives: boolean) {
   } as unknown as ThisNode;
   const outage = new Outage(undefined, undefined, () => tape);
   outage.begin([]);
-  return { said, disk, node, outage, slowly: () => void (slow = disk.promise) };
+  return {
+    said,
+    disk,
+    node,
+    outage,
+    slowly: (at: keyof typeof slow = "owe") => void (slow[at] = disk.promise),
+  };
 }
 
 it.each([
@@ -58,3 +67,34 @@ it.each([
     expect(outage.on).toBe(false);
   },
 );
+
+it("nor does what is refused meanwhile, and never touches the disk, let it be over", async () => {
+  const { said, disk, node, outage, slowly } = stage(true);
+  slowly();
+  const deciding = outage.decide([settle("a")], now);
+  const refused = outage.decide([reserve("b")], now).catch((error: Error) => error.message);
+  const back = reunited(ask, node, outage, undefined);
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  expect(said).toEqual([]);
+  expect(outage.on).toBe(true);
+  disk.resolve();
+  expect(await back).toBe(1);
+  await deciding;
+  expect(await refused).toMatch(/away/);
+  expect(said).toEqual(["a", "paid"]);
+});
+
+it("what is owed anew while the disk is being paid stays on it", async () => {
+  const { said, disk, node, outage, slowly } = stage(true);
+  await outage.decide([settle("a")], now);
+  slowly("paid");
+  const back = reunited(ask, node, outage, undefined);
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  expect(said).toEqual(["a"]);
+  outage.begin([]);
+  const owing = outage.decide([settle("b")], now).then(() => said.push("owed"));
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  disk.resolve();
+  await Promise.all([back, owing]);
+  expect(said).toEqual(["a", "paid", "owed"]);
+});
