@@ -33,7 +33,7 @@ const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "ask": (x, ctx) => asks(x, ctx, "other/echo"),
   "ask-where-there-is-none": (x, ctx) => asks(x, ctx, "nowhere/none"),
   "ask-itself": (x, ctx) => asks(x, ctx, "demo/echo"),
-  "ask-and-give-up": (x, ctx) => asks(x, ctx, "slow/model", AbortSignal.timeout(50)),
+  "ask-and-give-up": (x, ctx) => asks(x, ctx, "slow/model", AbortSignal.timeout(1_000)),
   "ask-for-another": async (_x, ctx) => { await ctx.ask({ path: "/v1/chat/completions", body: { model: "other/echo", messages: [] } }, { as: { id: "a-b" } }); },
   "wait-for-its-client": (x, ctx) => new Promise((done) => {
     x.signal.addEventListener("abort", () => { ctx.log.info({}, "its client has gone"); done(); });
