@@ -61,6 +61,13 @@ describe("what is said of where a package comes from", () => {
     expect(readFileSync(join(at.path, "asked"), "utf8")).toMatch(/^audit signatures --json/);
   });
 
+  it("it is asked from a folder within the one where npm installs, too", async () => {
+    await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }));
+    mkdirSync(join(at.path, "within"));
+    writeFileSync(join(at.path, "within/said.json"), readFileSync(join(at.path, "said.json")));
+    expect(await provenance(join(at.path, "within"), NAME)).toBe("the registry has signed it");
+  });
+
   it.each(["file:parrot.tgz", "https://parrot.example/parrot.tgz", "github:parrot/parrot"])(
     "of %s no registry knows, and npm is not asked",
     async (wanted) => {

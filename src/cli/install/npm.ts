@@ -1,7 +1,7 @@
 // npm, as an operator would call it, with what an installer of plugins never lets it do: run what it installs.
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fail } from "../../model/error.ts";
 
 const ALWAYS = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
@@ -82,7 +82,8 @@ function auditedIn(text: string): {
 /** The host that it was installed from by its version; undefined where it is a file, an address or a repository. */
 function registryOf(folder: string, name: string): string | undefined {
   try {
-    const read = (file: string) => JSON.parse(readFileSync(join(folder, file), "utf8"));
+    const home = homeOf(folder);
+    const read = (file: string) => JSON.parse(readFileSync(join(home, file), "utf8"));
     const wanted: unknown = read("package.json").dependencies?.[name];
     if (typeof wanted !== "string" || !/^[\^~]?\d/.test(wanted)) return undefined;
     const { resolved } = read("node_modules/.package-lock.json").packages[`node_modules/${name}`];
@@ -90,4 +91,10 @@ function registryOf(folder: string, name: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Where npm installs what is asked for in this folder. */
+function homeOf(folder: string): string {
+  const above = dirname(folder);
+  return above === folder || existsSync(join(folder, "package.json")) ? folder : homeOf(above);
 }
