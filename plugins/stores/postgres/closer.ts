@@ -41,7 +41,8 @@ END $month$;
 CREATE FUNCTION ${s}.months_1(p_ahead int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $months$
 BEGIN
   FOR i IN 0..p_ahead LOOP
-    PERFORM ${s}.month_1(date_trunc('month', clock_timestamp(), 'UTC') + make_interval(months => i) + interval '12 hours');
+    -- Added where no zone is: west of Greenwich a month's last evening and one month are the same month once more.
+    PERFORM ${s}.month_1((date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') + make_interval(months => i)) AT TIME ZONE 'UTC');
   END LOOP;
 END $months$;
 `;

@@ -262,6 +262,26 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "WHERE false\n      AND strpos",
     ],
   }),
+  ...of("closer", ["postgres-months"], {
+    "the next month has no place": ["FOR i IN 0..p_ahead LOOP", "FOR i IN 0..0 LOOP"],
+    "months are those of the server's zone": [
+      "make_interval(months => i)) AT TIME ZONE 'UTC');",
+      "make_interval(months => i))::timestamptz);",
+    ],
+  }),
+  ...of("pruning", ["postgres-months"], {
+    "an empty month stays": ["EXECUTE format('DROP TABLE %s', part.name);", "NULL;"],
+    "a month that is to come goes": [
+      "AND right(c.relname, 7) < to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY_MM')",
+      "",
+    ],
+  }),
+  ...of("upkeep", ["postgres-months"], {
+    "nobody looks for the next month": [
+      "every(MONTHS_MS, () => ask({ text: `SELECT ${s}.months_1(1)` }));",
+      "",
+    ],
+  }),
   ...of("prune", ["on-postgres", "postgres-keeping"], {
     "an open call is no limit": ["(await oldestOpen(ask, s))?.pos ?? Infinity", "Infinity"],
     "it has no hash": ["base: textHash(text),", 'base: "",'],
