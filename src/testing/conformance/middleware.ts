@@ -1,7 +1,6 @@
 // A middleware: each hook by its one rule, over things that no hook may change.
 import assert from "node:assert/strict";
-import { fail, faultOf, type Fault } from "../../model/error.ts";
-import type { ModelEvent } from "../../model/event.ts";
+import { fail, faultOf } from "../../model/error.ts";
 import type { Candidate, RecordedAnswer, Reply } from "../../plugin/call.ts";
 import {
   type AttemptResult,
@@ -11,10 +10,10 @@ import {
 } from "../../plugin/middleware.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
-import { grammar } from "../grammar.ts";
 import { outgoing } from "../outgoing.ts";
 import * as pretend from "../pretend.ts";
 import { running } from "./innocence.ts";
+import { events, watch } from "./events.ts";
 import { wellFormed } from "./routes.ts";
 import type { Subject } from "./subject.ts";
 
@@ -211,84 +210,6 @@ const isReply = (answer: AttemptResult): answer is Reply =>
   "status" in answer && "record" in answer;
 const isRecorded = (answer: AttemptResult): answer is RecordedAnswer =>
   "mime" in answer && "body" in answer;
-
-const STREAM: readonly ModelEvent[] = freeze([
-  { type: "start", id: "up1" },
-  { type: "open", index: 0, block: { type: "reasoning" } },
-  { type: "delta", index: 0, text: "Hm." },
-  { type: "close", index: 0 },
-  { type: "open", index: 1, block: { type: "text" } },
-  { type: "open", index: 2, block: { type: "call", id: "c1", name: "f", tool: "function" } },
-  { type: "delta", index: 1, text: "Hello" },
-  { type: "delta", index: 2, text: "{}" },
-  { type: "close", index: 2 },
-  { type: "delta", index: 1, text: " there" },
-  { type: "close", index: 1 },
-  { type: "usage", usage: { input: 3, output: 5 } },
-  { type: "finish", reason: "tool_calls" },
-]);
-
-/** As a later version of the contract may have one. It is none of the plugin's business. */
-const NEWER = freeze({ type: "rumour", index: 1, text: "They say." }) as unknown as ModelEvent;
-const WITH_NEWER: readonly ModelEvent[] = STREAM.flatMap((e) =>
-  e.type === "delta" && e.text === "Hello" ? [e, NEWER] : [e],
-);
-
-/** Shows a stage an event, and says of which it was that it failed. */
-function shown(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
-  try {
-    return stage(e);
-  } catch (problem) {
-    if (e !== NEWER) throw problem;
-    throw new Error("it fails at an event that is newer than the plugin: pass it on, or over", {
-      cause: problem,
-    });
-  }
-}
-
-async function events({ event: hook }: Hooks): Promise<void> {
-  if (!hook) return;
-  const judge = grammar();
-  let finished = false;
-  let stopped = false;
-  let newer = false;
-  const done = Promise.withResolvers<void>();
-  const stage = hook(
-    pretend.call(),
-    (e) => {
-      assert.ok(!stopped, "nothing passes after a stop");
-      newer ||= (e.type as string) === "rumour";
-      if ((e.type as string) !== "rumour") judge.event(e);
-      if (e.type === "finish") finished = true;
-      if (finished) done.resolve();
-    },
-    (fault) => {
-      assert.ok(fault.kind && fault.message, "a stop says why");
-      stopped = true;
-      done.resolve();
-    },
-  );
-  for (const e of WITH_NEWER) assert.equal(shown(stage, e), undefined, "a stage answers at once");
-  const late = setTimeout(() => done.reject(new Error("The finish never came out.")), 5000);
-  await done.promise.finally(() => clearTimeout(late));
-  if (stopped) return;
-  judge.end();
-  assert.ok(newer, "it keeps back an event that is newer than the plugin: pass it on");
-}
-
-function watch({ watch: hook }: Hooks): void {
-  if (!hook) return;
-  let stopped: Fault | undefined;
-  const see = hook(pretend.call(), (fault) => (stopped = fault));
-  assert.ok(typeof see === "function", "watch gives a function that is shown each event");
-  for (const e of WITH_NEWER)
-    assert.equal(
-      shown(see, e),
-      undefined,
-      "a watcher answers at once, and nothing: it changes nothing",
-    );
-  if (stopped) assert.ok(stopped.kind && stopped.message, "a stop says why");
-}
 
 async function settle({ settle: hook }: Hooks): Promise<void> {
   if (!hook) return;
