@@ -21,6 +21,8 @@ export interface PostgresOptions {
   version?: number;
   /** "fsync=on": more of its settings, or others than the kit's. */
   settings?: readonly string[];
+  /** Hears its log, and that of its replicas. */
+  says?: (text: string) => void;
 }
 
 export interface Postgres extends AsyncDisposable {
@@ -32,6 +34,7 @@ export interface Postgres extends AsyncDisposable {
   readonly dir: string;
   /** Its own, beside the kit's. */
   readonly settings: readonly string[];
+  readonly says: ((text: string) => void) | undefined;
   /** Of its superuser, at a database that is empty and not for tests. */
   readonly url: string;
   /** Of a new and empty database. */
@@ -95,13 +98,14 @@ const SETTINGS = [
 export async function startPostgres({
   version: wanted,
   settings = [],
+  says,
 }: PostgresOptions = {}): Promise<Postgres> {
   const programs = postgresPrograms(wanted);
   if (!programs) throw new Error("There is no PostgreSQL on this machine.");
   const dir = await folder("postgres");
   const words = ["-U", "tollgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
   await made(programs, "initdb", dir, words);
-  return served({ ...programs, dir, settings, ready: "ready to accept connections" });
+  return served({ ...programs, dir, settings, says, ready: "ready to accept connections" });
 }
 
 interface Programs {
@@ -120,14 +124,15 @@ async function made({ bin }: Programs, by: string, dir: string, words: readonly 
 interface Serving extends Programs {
   readonly dir: string;
   readonly settings: readonly string[];
+  readonly says: ((text: string) => void) | undefined;
   /** What it says when it has started for the first time. */
   readonly ready: string;
 }
 
-async function served({ bin, version, dir, settings, ready }: Serving): Promise<Postgres> {
+async function served({ bin, version, dir, settings, says, ready }: Serving): Promise<Postgres> {
   const port = await freePort();
   const args = argsOf({ data: join(dir, "data"), port, dir, settings });
-  let server: ChildProcess | undefined = await begun(join(bin, "postgres"), args, dir, ready);
+  let server: ChildProcess | undefined = await begun(join(bin, "postgres"), args, dir, ready, says);
   const signal = (name: NodeJS.Signals) => {
     for (const pid of familyOf(server)) send(pid, name);
   };
@@ -148,9 +153,10 @@ async function served({ bin, version, dir, settings, ready }: Serving): Promise<
     dir,
     url,
     settings,
+    says,
     sql: psql,
     async start() {
-      server = await begun(join(bin, "postgres"), args, dir, "ready to accept connections");
+      server = await begun(join(bin, "postgres"), args, dir, "ready to accept connections", says);
     },
     database: () => newDatabase(url),
     async kill() {
@@ -210,8 +216,8 @@ export async function startReplica(of: Postgres): Promise<Postgres> {
   const dir = await folder("replica");
   const words = ["-h", "127.0.0.1", "-p", `${of.port}`, "-U", "tollgate", "-R", "--no-sync"];
   await made(programs, "pg_basebackup", dir, [...words, "-X", "stream", "-c", "fast"]);
-  const { settings } = of;
-  return served({ ...programs, dir, settings, ready: "ready to accept read-only" });
+  const { settings, says } = of;
+  return served({ ...programs, dir, settings, says, ready: "ready to accept read-only" });
 }
 
 /** What psql answers, a row a line. */
@@ -307,6 +313,7 @@ async function begun(
   args: readonly string[],
   cwd: string,
   ready: string,
+  says: (text: string) => void = () => {},
 ): Promise<ChildProcess> {
   const child = spawn(program, args, { ...as, cwd, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
@@ -314,6 +321,7 @@ async function begun(
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
     // A long life has more to say than its start is worth.
     said = (said + text).slice(-10_000);
+    says(text);
   });
   child.once("exit", () => (over = true));
   await until(

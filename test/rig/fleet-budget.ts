@@ -6,6 +6,7 @@ import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
 import { gateAsked } from "./fleet-gate.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
+import { LOGGED, Refusals } from "./fleet-refusals.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 /** What one answer costs, held and billed alike: a picture has one price. */
@@ -95,7 +96,11 @@ export async function fleetBudget(of: {
   const chanced = chance(of.seed);
   const wrong: string[] = [];
   const sum = { served: 0, refused: 0, kills: 0 };
-  await using postgres = await startPostgres({ settings: ["deadlock_timeout=50ms"] });
+  const refusals = new Refusals();
+  await using postgres = await startPostgres({
+    settings: ["deadlock_timeout=50ms", ...LOGGED],
+    says: refusals.says,
+  });
   const url = await postgres.database();
   await using up = await upstream({
     "POST /v1/images/generations": () => ({
@@ -135,6 +140,7 @@ export async function fleetBudget(of: {
       wrong.push(`${said}: not exactly ${of.worth}`);
   }
   wrong.push(...(await deadlocksIn((text) => postgres.sql(url, text))));
+  wrong.push(...refusals.wrong);
   wrong.push(...(await gateAsked(url)));
   return { wrong, counts: { rounds: of.rounds, nodes: of.nodes, ...sum }, seed: of.seed };
 }

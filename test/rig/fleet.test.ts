@@ -1,13 +1,32 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
+import { until } from "../kit/waits.ts";
 import { fleetAway } from "./fleet-away.ts";
 import { fleetBudget } from "./fleet-budget.ts";
 import { fleetFigures } from "./fleet-figures.ts";
 import { fleetGate } from "./fleet-gate.ts";
-import { fleetRig } from "./fleet.ts";
+import { fellShort, fleetRig } from "./fleet.ts";
 import { PLANTS } from "./fleet-plants.ts";
+import { LOGGED, Refusals } from "./fleet-refusals.ts";
 import { fleetRoll } from "./fleet-roll.ts";
 import { BESIDE_OTHERS } from "./rig.ts";
+
+it("half an hour has to show so many faults and calls, and less time what it can", () => {
+  const whole = { seconds: 1_800, faults: 200, calls: 100_000 };
+  expect(fellShort(whole)).toEqual([]);
+  expect(fellShort({ ...whole, seconds: 60, faults: 1, calls: 1 })).toEqual([]);
+  expect(fellShort({ ...whole, faults: 199 })).toHaveLength(1);
+  expect(fellShort({ ...whole, calls: 99_999 })).toHaveLength(1);
+});
+
+it("what the database ended with a code that never comes is wrong, also where its line comes in parts", () => {
+  const log = new Refusals();
+  log.says("TG002 ERROR:  full\n00000 LOG:  40001 ERROR:\n4000");
+  expect(log.wrong).toEqual([]);
+  log.says("1 ERROR:  could not serialize access\n40P01 ERROR:  deadlock detected\n");
+  expect(log.wrong).toHaveLength(2);
+  expect([log.of("TG002"), log.of("40001")]).toEqual([1, 1]);
+});
 
 describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 180_000 }, () => {
   it("500 at once on a budget worth 50: exactly 50; with one of them killed meanwhile, never more", async () => {
@@ -67,6 +86,18 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     });
     expect(wrong).toEqual([]);
     expect(Object.keys(counts)).toHaveLength(3);
+  });
+
+  it("a transaction that could not be put in an order is in the database's log, and counted", async () => {
+    const log = new Refusals();
+    await using postgres = await startPostgres({ settings: LOGGED, says: log.says });
+    const ends = "DO $$ BEGIN RAISE EXCEPTION 'crossed' USING ERRCODE = '40001'; END $$";
+    await postgres.sql(postgres.url, ends).catch(() => undefined);
+    await until(() => log.of("40001") === 1);
+    await postgres.stop();
+    await postgres.start();
+    await postgres.sql(postgres.url, ends).catch(() => undefined);
+    await until(() => log.of("40001") === 2);
   });
 
   describe("the gate, asked by hand", () => {

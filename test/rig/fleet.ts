@@ -9,6 +9,7 @@ import { FAULTS, LEASE_MS, type World } from "./fleet-faults.ts";
 import { gateAsked } from "./fleet-gate.ts";
 import { judgedFleet } from "./fleet-judge.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
+import { LOGGED, Refusals } from "./fleet-refusals.ts";
 import { Traffic } from "./fleet-traffic.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { TARGETS } from "./traffic.ts";
@@ -42,7 +43,11 @@ export async function fleetRig(of: {
   const chanced = chance(of.seed);
   const wrong: string[] = [];
   await using upstream = await biller();
-  const postgres = await startPostgres({ settings: ["deadlock_timeout=50ms"] });
+  const refusals = new Refusals();
+  const postgres = await startPostgres({
+    settings: ["deadlock_timeout=50ms", ...LOGGED],
+    says: refusals.says,
+  });
   const url = await postgres.database();
   await using fleet = await startFleet({
     url,
@@ -62,6 +67,7 @@ export async function fleetRig(of: {
   await quietened(fleet, wrong);
   const entries = await readEntries(fleet);
   wrong.push(...(await deadlocksIn((text) => postgres.sql(world.postgres.at(url), text))));
+  wrong.push(...refusals.wrong);
   const { problems } = (await fleet.any().ask("ledger.verify")) as {
     problems: { message: string }[];
   };
@@ -70,23 +76,38 @@ export async function fleetRig(of: {
   wrong.push(...judgedFleet(entries, upstream.bill, heard, tight, world.lapses));
   wrong.push(...(await gateAsked(world.postgres.at(url))));
   const ofKind = (is: (entry: Entry) => boolean) => entries.filter(is).length;
+  const faults = Object.values(counts).reduce((sum, n) => sum + n, 0);
+  const calls = ofKind(({ kind }) => kind === "reserve");
+  wrong.push(...fellShort({ seconds: of.seconds, faults, calls }));
   return {
     wrong,
     counts: {
-      faults: Object.values(counts).reduce((sum, n) => sum + n, 0),
+      faults,
       requests: heard.length,
       delivered: heard.filter(({ delivered }) => delivered).length,
       refused: heard.filter(({ status }) => status === 503).length,
-      calls: ofKind(({ kind }) => kind === "reserve"),
+      calls,
       billed: upstream.bill.length,
       presumed: ofKind(({ outcome }) => outcome === "presumed"),
       corrected: ofKind(({ kind }) => kind === "adjust"),
       budgets: tight.length,
+      "40P01": refusals.of("40P01"),
+      "40001": refusals.of("40001"),
       ...counts,
     },
     seed: of.seed,
   };
 }
+
+/** What half an hour has to show; a shorter run shows what it can. */
+const WHOLE = { seconds: 1_800, faults: 200, calls: 100_000 };
+
+export const fellShort = (of: { seconds: number; faults: number; calls: number }): string[] =>
+  of.seconds < WHOLE.seconds
+    ? []
+    : (["faults", "calls"] as const)
+        .filter((what) => of[what] < WHOLE[what])
+        .map((what) => `${of[what]} ${what} in ${of.seconds} s, and not ${WHOLE[what]}`);
 
 /** One fault after the other. Says how often each came. */
 async function broken(
