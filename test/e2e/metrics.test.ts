@@ -64,7 +64,11 @@ it("counts and money are the ledger's over two workers, and refusals of the door
   ]);
   expect(statuses.filter((status) => status === 200)).toHaveLength(45);
   await (await fetch(`${at.url}/nowhere`)).arrayBuffer();
-  const now = await settled((all) => sumOf(all, "tollgate_requests_total") === 52);
+  const late = "nodejs_eventloop_delay_seconds";
+  // How late the loop was is measured from the first scrape on.
+  const now = await settled(
+    (all) => sumOf(all, "tollgate_requests_total") === 52 && sumOf(all, late) > 0,
+  );
   const ledger = await total();
   expect(sumOf(now, "tollgate_requests_total", 'outcome="ok"')).toBe(up.requests.length);
   expect(sumOf(now, "tollgate_calls_total")).toBe(ledger.calls);
@@ -76,6 +80,10 @@ it("counts and money are the ledger's over two workers, and refusals of the door
   expect(sumOf(now, "tollgate_gateway_seconds_count")).toBe(52);
   expect(sumOf(now, "tollgate_workers")).toBe(2);
   expect(samples(now).filter(({ name }) => name === "process_cpu_seconds_total")).toHaveLength(3);
+  expect(samples(now).filter(({ name }) => name === late)).toHaveLength(3 * 3);
+  const connected = [`origin="${up.url}"`, 'state="connected"'];
+  expect(sumOf(now, "tollgate_pool_sockets", ...connected)).toBeGreaterThan(0);
+  expect(sumOf(now, "tollgate_ledger_up")).toBe(1);
   expect(sumOf(now, "tollgate_ledger_commit_seconds_count")).toBeGreaterThan(0);
   expect(sumOf(now, "tollgate_ledger_bytes")).toBeGreaterThan(0);
   // How much room a database has is not the gateway's to see.
