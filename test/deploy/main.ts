@@ -1,6 +1,7 @@
 // What judges deploy/ and .github/workflows: `tollgate test/deploy/main.ts`. The chart is linted, rendered and compared with what stands in
 // test/fixtures/chart (UPDATE_CHART=1 writes it), and each of its objects is held against Kubernetes' own schemas; what cannot be is refused in
 // words; the Dockerfile and the workflows are linted; the unit is looked at for what it leaves open. Ends with a line `N passed, N failed`.
+// No cluster and no Docker is wanted: what the chart renders is installed nowhere, and the image and compose.yaml are started by the workflow `ci`.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
