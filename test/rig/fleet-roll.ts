@@ -58,6 +58,8 @@ export async function fleetRoll(of: {
   announceMs: number;
   /** Rounds of a restart by the same version, before the upgrade. */
   restarts: number;
+  /** Old and new serve side by side for so long, with half of them replaced. */
+  besideMs: number;
   seed: number;
   say?: (line: string) => void;
 }): Promise<Verdict> {
@@ -79,7 +81,7 @@ export async function fleetRoll(of: {
   }));
   await using front = await balancer(backends, of.pollMs);
   const heard: Heard[] = [];
-  let [over, count] = [false, 0];
+  let [over, count, besideRequests] = [false, 0, 0];
   const clients = Array.from({ length: of.clients }, async () => {
     while (!over) {
       // No client leaves here: each of them waits for its answer to the end.
@@ -89,9 +91,18 @@ export async function fleetRoll(of: {
   });
   const wrong: string[] = [];
   const versions = new Set<string>();
+  const besideOf: Record<string, number> = {};
   const roll = async (to: string | undefined) => {
     for (const [i, node] of fleet.nodes.entries()) {
       while (!backends.every(({ ready }) => ready)) await sleep(20);
+      if (to !== undefined && i === Math.ceil(of.nodes / 2)) {
+        say(`old and new serve side by side for ${of.besideMs / 1_000} s`);
+        const before = heard.length;
+        await sleep(of.besideMs);
+        for (const version of await versionsOf(fleet))
+          besideOf[version] = (besideOf[version] ?? 0) + 1;
+        besideRequests = heard.length - before;
+      }
       say(`gateway ${i + 1} is replaced${to === undefined ? "" : " by the next version"}`);
       await replaced(node, backends[i]!, to, wrong);
       for (const version of await versionsOf(fleet)) versions.add(version);
@@ -106,7 +117,8 @@ export async function fleetRoll(of: {
   const forms = (await fleet.any().ask("store/status", {})) as { form: number; older: number };
   if (forms.form !== 2 || forms.older !== 0)
     wrong.push(`the database has form ${forms.form}, with ${forms.older} older gateways`);
-  if (versions.size < 2) wrong.push("versions were never side by side");
+  if (versions.size < 2 || Object.keys(besideOf).length !== 2)
+    wrong.push(`versions were not side by side: ${Object.keys(besideOf).join(" and ")}`);
   const entries: Entry[] = await readEntries(fleet);
   const { problems } = (await fleet.any().ask("ledger.verify")) as {
     problems: { message: string }[];
@@ -123,6 +135,8 @@ export async function fleetRoll(of: {
       failed: failed.length,
       replaced: of.nodes * (of.restarts + 1),
       versions: versions.size,
+      "beside-s": of.besideMs / 1_000,
+      "beside-requests": besideRequests,
       billed: upstream.bill.length,
     },
     seed: of.seed,
@@ -160,15 +174,17 @@ export const rig: Rig = {
     poll: 1_000,
     announce: 3_000,
     restarts: 1,
+    minutes: 0,
     seed: Date.now() % 1e6,
   },
-  run: ({ nodes, clients, poll, announce, restarts, seed }, say) =>
+  run: ({ nodes, clients, poll, announce, restarts, minutes, seed }, say) =>
     fleetRoll({
       nodes: Number(nodes),
       clients: Number(clients),
       pollMs: Number(poll),
       announceMs: Number(announce),
       restarts: Number(restarts),
+      besideMs: Number(minutes) * 60_000,
       seed: Number(seed),
       say,
     }),

@@ -65,10 +65,12 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
       pollMs: 200,
       announceMs: 3_000,
       restarts: 1,
+      besideMs: 2_000,
       seed: 7,
     });
     expect(verdict.wrong).toEqual([]);
     expect(verdict.counts).toMatchObject({ failed: 0, replaced: 4, versions: 2 });
+    expect(verdict.counts["beside-requests"]).toBeGreaterThan(0);
   });
 
   it("while the database is away: refused at once, nothing sent, served again", async () => {
