@@ -195,8 +195,39 @@ describe("for other programs", () => {
   });
 
   it("--plot: bars as long as what they stand for", async () => {
-    const { out } = await usage("--plot", "--by", "key");
-    expect(out.split("\n").filter((line) => line.includes("█"))).toHaveLength(2);
+    const drawn = async () => {
+      const [head, ...sums] = cellsOf((await usage("--csv", "--by", "key")).out);
+      const of = (row: readonly string[], name: string) => row[head!.indexOf(name)]!;
+      const { out } = await usage("--plot", "--by", "key");
+      const lines = out.split("\n").filter((line) => line.includes("█"));
+      expect(lines).toHaveLength(sums.length);
+      return sums.map((row) => {
+        const line = lines.find((one) => one.includes(of(row, "key_name").replace(/^'/, "")))!;
+        const eighths = eighthsOf(line.slice(line.lastIndexOf(" ") + 1));
+        return { eighths, calls: Number(of(row, "calls")), usd: Number(of(row, "usd")) };
+      });
+    };
+    type Drawn = Awaited<ReturnType<typeof drawn>>;
+    const fair = (bars: Drawn, size: "calls" | "usd") => {
+      const [most, least] = bars.toSorted((a, b) => b[size] - a[size]);
+      expect([most!.eighths % 8, most!.eighths >= 80]).toEqual([0, true]);
+      expect(most![size]).toBeGreaterThan(least![size]);
+      const share = (least![size] / most![size]) * most!.eighths;
+      expect(Math.abs(least!.eighths - share)).toBeLessThanOrEqual(0.5);
+    };
+    // Nothing has cost anything: they are of calls.
+    fair(await drawn(), "calls");
+    // The key that has asked less often pays more.
+    const { items } = (await daemon.ask("ledger.entries", { state: "exact" })) as never as {
+      items: readonly { attempt: string; labels: { "x-team"?: string } }[];
+    };
+    for (const { attempt, labels } of items)
+      await daemon.ask("ledger.adjust", {
+        attempt,
+        usd: labels["x-team"] === "core" ? "7" : "1.5",
+        reason: "a price was missing",
+      });
+    fair(await drawn(), "usd");
   });
 });
 
@@ -211,6 +242,14 @@ it("what would steer the terminal is shown as what it is", async () => {
     expect(out.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\p{Bidi_Control}/u);
   }
 });
+
+/** How long a bar is, to an eighth of a character. */
+const eighthsOf = (drawn: string): number =>
+  [...drawn].reduce((sum, char) => {
+    const eighths = 0x2590 - char.codePointAt(0)!;
+    expect(eighths).toSatisfy((n: number) => n >= 1 && n <= 8);
+    return sum + eighths;
+  }, 0);
 
 /** What the specification asks of a charge. */
 const NOT_NULL = [

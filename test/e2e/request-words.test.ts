@@ -1,0 +1,125 @@
+// What `tollgate request` prints of one request, against what the gateway remembers of it: what hooks did, what was lost, what was
+// promised of its data, and which candidates it passed over.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { RequestRecord } from "tollgate/plugin";
+import { json, say, upstream, type TestUpstream } from "tollgate/testing";
+import type { FoundRequests } from "../../src/gateway/control/request-commands.ts";
+import { said } from "../kit/command-line.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+
+/** Waits, or fails and is passed over, as the message says. */
+const MOODY = `import { defineMiddleware } from "tollgate/plugin";
+export default defineMiddleware({
+  api: 1,
+  name: "moody",
+  summary: "Does as it is told",
+  sends: "nowhere",
+  setup: () => ({
+    async inspect(_request, x) {
+      const said = JSON.stringify(x.body.messages);
+      if (said.includes("wait")) await new Promise((done) => setTimeout(done, 30));
+      if (said.includes("break")) throw new Error("no luck");
+    },
+  }),
+});
+`;
+
+let up: TestUpstream;
+let at: Daemon;
+beforeAll(async () => {
+  up = await upstream({
+    "POST /sick/chat/completions": json({ error: { message: "Busy." } }, 503),
+    "POST /*": (asked) => say("Hello").usage({ input: 10, output: 2 }).to(asked),
+  });
+  at = await startGateway({
+    yaml: `frontends: [chat-completions]
+middleware: [zdr, auth, usage, { use: ./moody.mjs, on_error: pass }]
+providers:
+  sick: { use: openai-compatible, with: { base_url: "${up.url}/sick", api_key: k } }
+  open: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
+  closed:
+    use: openai-compatible
+    with: { base_url: "${up.url}/v1" }
+    credentials: [{ name: own, with: { api_key: k }, zdr: { declared: true } }]
+  spoken: { use: anthropic-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
+models:
+  either: [open/m, closed/m]
+  fast: [sick/m, open/m]
+`,
+    files: { "moody.mjs": MOODY },
+  });
+});
+afterAll(async () => {
+  await at?.[Symbol.asyncDispose]();
+  await up?.close();
+});
+
+/** Its record, and what is printed: the rows of each name. */
+async function shown(body: object, headers: Record<string, string> = {}) {
+  const res = await fetch(`${at.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${at.key}`, ...headers },
+    body: JSON.stringify({ messages: [{ role: "user", content: "Hello." }], ...body }),
+  });
+  await res.arrayBuffer();
+  expect(res.status).toBe(200);
+  const id = res.headers.get("x-request-id")!;
+  const { requests } = (await at.ask("requests.show", { id })) as unknown as FoundRequests;
+  const { code, out } = await said(["request", id, "-c", at.file]);
+  expect(code).toBe(0);
+  const rows = (name: string) =>
+    out.split("\n").flatMap((line) => {
+      const [, first, value] = /^(\S+(?: \S+)*) {2,}(.+?) *$/.exec(line) ?? [];
+      return first === name ? [value] : [];
+    });
+  return { record: requests[0]!.seen as RequestRecord, rows };
+}
+
+const asking = (content: string, model = "open/m") => ({
+  model,
+  messages: [{ role: "user", content }],
+});
+
+it("what a hook did, and how long it was waited for", async () => {
+  for (const [content, did] of [
+    ["wait", /^middleware\.moody inspect: waited, [\d.]+ ms$/],
+    ["break", /^middleware\.moody inspect: passed over/],
+  ] as const) {
+    const { record, rows } = await shown(asking(content));
+    // On a busy machine others may have been waited for too.
+    const told = rows("hook");
+    expect(told).toHaveLength(record.hooks!.length);
+    expect(told.filter((line) => did.test(line!))).toHaveLength(1);
+  }
+});
+
+it("what was lost, by its code and how often", async () => {
+  const { record, rows } = await shown({ model: "spoken/m", logit_bias: { 5: 1 }, seed: 7, n: 1 });
+  const codes = Object.entries(record.lossCodes);
+  expect(codes.length).toBeGreaterThan(0);
+  expect(rows("lost")).toEqual(codes.map(([code, n]) => `${code} × ${n}`));
+});
+
+it("what was promised of a private one's data, and who was passed over for it", async () => {
+  const { record, rows } = await shown(asking("Hello.", "either"), { "service-zdr": "true" });
+  expect(record.receipt).toContain("closed/chat-completions");
+  expect(rows("privacy")).toEqual([`required, ${record.receipt}`]);
+  expect(rows("served by")).toEqual(["closed/m"]);
+  const [passed, ...more] = record.passedOver!;
+  expect(more).toEqual([]);
+  expect(passed).toMatchObject({ candidate: "open/m", credential: "default" });
+  expect(rows("passed over")).toEqual([`open/m default: ${passed!.code}, says ${passed!.by}`]);
+});
+
+it("who was tried last because it rests", async () => {
+  for (let i = 0; i < 5; i++) await shown(asking("Hello.", "fast"));
+  const { rows } = await shown(asking("Hello.", "fast"));
+  expect(rows("passed over")).toEqual(["sick/m default: overloaded, says rest"]);
+});
+
+it("nothing of all that where there was nothing of it", async () => {
+  const { record, rows } = await shown(asking("Hello."));
+  expect([record.privacy, record.passedOver]).toEqual(["off", undefined]);
+  for (const name of ["lost", "passed over"]) expect([name, rows(name)]).toEqual([name, []]);
+  expect(rows("hook")).toHaveLength(record.hooks?.length ?? 0);
+});
