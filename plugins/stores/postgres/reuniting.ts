@@ -1,6 +1,6 @@
 // The database is back: what this node has done alone is told, while new calls are still decided here, until there is none that the database does
 // not know.
-import type { InstanceFacts } from "tollgate/plugin";
+import { faultOf, type InstanceFacts } from "tollgate/plugin";
 import type { Outage } from "./apart.ts";
 import type { Ask } from "./line.ts";
 import { tellAgain } from "./ring.ts";
@@ -13,9 +13,8 @@ export async function reunited(
   outage: Outage,
   about: InstanceFacts | undefined,
 ): Promise<number> {
-  await node.catchUp(ask);
-  // It was taken for dead meanwhile: it goes on under another number.
-  if (node.lost || !(await node.lives(ask))) await node.join(ask, node.writing().instance, about);
+  // It was taken for dead meanwhile, mostly: it goes on under another number, and what the database has lost is told under that one, too.
+  if (!(await caughtUp(ask, node))) await node.join(ask, node.writing().instance, about);
   for (;;) {
     const batch = outage.first;
     if (batch) {
@@ -24,5 +23,16 @@ export async function reunited(
     } else if (outage.deciding) await outage.deciding;
     // Nothing may come in between: what is decided after this goes to the database.
     else return outage.end();
+  }
+}
+
+/** False: the database knows nothing of this node any more, or takes it for dead. */
+async function caughtUp(ask: Ask, node: ThisNode): Promise<boolean> {
+  try {
+    await node.catchUp(ask);
+    return !node.lost && (await node.lives(ask)) !== false;
+  } catch (error) {
+    if (faultOf(error)?.code === "fenced") return false;
+    throw error;
   }
 }

@@ -112,6 +112,70 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
     for (const store of stores) await store.close();
     for (const folder of folders) await rm(folder, { recursive: true, force: true });
   });
+
+  it.each([
+    { who: "a gateway that the new primary takes for dead", ends: false },
+    { who: "the one that comes after such a gateway", ends: true },
+  ])(
+    "$who tells what was lost, and what ended meanwhile, under another number",
+    async ({ ends }) => {
+      await using primary = await startPostgres();
+      const url = await primary.database();
+      await using road = await tcpProxy(primary);
+      const folder = await mkdtemp(join(tmpdir(), "tollgate-failover-"));
+      const news: StoreNews[] = [];
+      const { address } = settings(road.through(url));
+      const all = { address, owner: address, reports: address, clock: "database" } as const;
+      const opened = async (instance: string) => {
+        const store = postgresStore(settings(url, { ...all, folder: () => folder }));
+        await store.open({ instance }, (each) => void news.push(each));
+        return store;
+      };
+      let one = await opened("one");
+      await one.apply([take("a"), take("b")]);
+      await using replica = await startReplica(primary);
+      const known = async () =>
+        Number(await primary.sql(replica.at(url), "SELECT count(*) FROM tollgate.entry"));
+      await until(async () => (await known()) === 2);
+      await primary.deafen();
+      await one.apply([pay("a"), take("c")]);
+      await primary.kill();
+      await replica.promote();
+      await primary.sql(replica.at(url), "UPDATE tollgate.node SET state = 'dead'");
+      // Apart by now: this goes to its own disk.
+      await until(() =>
+        one.apply([pay("b")]).then(
+          () => true,
+          () => false,
+        ),
+      );
+      road.lead(replica.port);
+      if (ends) {
+        await one.close(false);
+        one = await opened("two");
+      }
+      await until(() =>
+        one.apply([take("d")]).then(
+          () => true,
+          () => false,
+        ),
+      );
+      const of = async (attempt: string) =>
+        (await one.entries({ attempt })).items.map(({ kind, outcome }) =>
+          kind === "settle" ? outcome : kind,
+        );
+      // Its own calls are presumed before it tells how they ended, or they are not.
+      for (const ended of ["a", "b"])
+        expect([
+          ["reserve", "ok"],
+          ["reserve", "presumed", "adjust"],
+        ]).toContainEqual(await of(ended));
+      expect((await of("c"))[0]).toBe("reserve");
+      expect(await one.verify!()).toEqual([]);
+      await one.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  );
 });
 
 /** As the host does: opened again where it was taken for dead, and told again while nothing answers. */
