@@ -42,7 +42,13 @@ export const FAULTS: Readonly<Record<string, (world: World) => Promise<void>>> =
     const { daemon } = node;
     node.daemon = undefined;
     const code = await daemon!.stop();
-    if (code !== 0) wrong.push(`a daemon that was stopped in good order ended with ${code}`);
+    if (code !== 0) {
+      const last = daemon!.log.slice(-3).map(({ msg }) => msg);
+      const { signal } = await daemon!.exit;
+      wrong.push(
+        `a daemon that was stopped ended with ${code ?? signal}, after ${last.join("; ")}`,
+      );
+    }
     await node.start();
   },
   async "database-kill"(world) {
