@@ -115,7 +115,7 @@ export class Running implements Gateway {
     this.#sockets = [...of.sockets, ...ownSockets(config, this.#of.handed)];
     this.#office = this.#scope.own(this.#officeOf());
     await this.#office.open(fd);
-    if (this.#of.predecessor) await overBetween(this.stateDir);
+    await overBetween(this.stateDir);
     await of.waiting?.close();
     if (size > 1) {
       const problems = await this.#spawn(of, serving);

@@ -9,8 +9,9 @@ const note = (stateDir: string) => join(stateDir, "control.between");
 export const noteBetween = (stateDir: string): Promise<void> =>
   writeFile(note(stateDir), `${process.pid}\n`, { mode: 0o600 });
 
-/** By the one that answers, once it does. */
-export const overBetween = (stateDir: string): Promise<void> => rm(note(stateDir), { force: true });
+/** By the one that answers, once it does. A note that stays is no reason not to serve. */
+export const overBetween = (stateDir: string): Promise<void> =>
+  rm(note(stateDir), { force: true }).catch(() => {});
 
 /** A note of a process that was killed says nothing. */
 export async function isBetween(stateDir: string): Promise<boolean> {

@@ -134,8 +134,9 @@ export class Sockets {
     else held.socket.destroySoon();
   }
 
-  /** Of what is not silent when the moment is over the end comes here once more, or is a deadline's. */
+  /** What is not silent when the moment is over comes here once more when it is, or is cut off by a deadline. */
   #part(held: Held): void {
+    if (held.receiving && !held.receiving.complete) return held.socket.destroySoon();
     awaitWord(held.socket, this.#limits.lastMs, () => isSilent(held));
   }
 

@@ -122,7 +122,8 @@ export class Succession {
 
   async #takeBack(): Promise<void> {
     const { services, stage, held, office, renew } = this.#of;
-    await noteBetween(services.stateDir);
+    // It is there already, unless the one that failed has begun to answer; a full disk must not keep this one from going on.
+    await noteBetween(services.stateDir).catch(() => {});
     if (services.store.lease === undefined) await held.openAgain();
     (services.observing as Audience).sendTo(undefined);
     services.remembered?.keep();

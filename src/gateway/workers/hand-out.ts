@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Member } from "./worker-handle.ts";
 
 /** A worker that takes none for so long will take none. */
-const LATE_MS = 10_000;
+const LATE_MS = 5_000;
 const EVERY_MS = 5;
 
 /** `shut` ends the taking. While a connection waits for a worker each of them has one on its way. */
