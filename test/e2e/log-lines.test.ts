@@ -179,3 +179,76 @@ describe("a start that fails is one line of JSON where a program reads it", () =
     expect(said).toMatchObject([{ level: "error", msg: expect.stringMatching(/did not start/) }]);
   });
 });
+
+/** Throws later, where nobody waits for it, what the message says, and more behind it. */
+const FATAL = `import { defineMiddleware } from "tollgate/plugin";
+const later = (what) => setTimeout(() => { throw what; });
+export default defineMiddleware({
+  api: 1,
+  name: "fatal",
+  summary: "Ends the process",
+  sends: "nowhere",
+  setup: () => ({
+    inspect(_request, x) {
+      const said = JSON.stringify(x.body.messages);
+      if (said.includes("throw")) later(new Error("no\\nluck", { cause: new TypeError("a cause") }));
+      if (said.includes("reject")) void Promise.reject(new Error("no\\nluck"));
+      if (said.includes("word")) later("no\\nluck");
+      if (said.includes("again")) for (let i = 0; i < 3; i++) later(new Error("again"));
+    },
+  }),
+});
+`;
+
+describe("an error that nobody catches is one line of JSON where a program reads it", () => {
+  const started = (workers: number) =>
+    startGateway({
+      yaml: `workers: ${workers}
+frontends: [chat-completions]
+middleware: [auth, ./fatal.mjs]
+providers: { demo: { use: demo } }
+`,
+      files: { "fatal.mjs": FATAL },
+    });
+  const breaking = ({ url, key }: Daemon, content: string) =>
+    fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content }] }),
+    }).then(
+      (res) => res.arrayBuffer(),
+      () => {},
+    );
+  /** Everything that was written, each line of it read. What comes last may still be under way. */
+  const written = (of: Daemon): Line[] =>
+    of
+      .output()
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Line);
+  const failures = (of: Daemon) => written(of).filter(({ level }) => level === "error");
+
+  it.each([
+    ["throw, and again", { message: "no\nluck", name: "Error", cause: { message: "a cause" } }],
+    ["reject, and again", { message: "no\nluck" }],
+    ["word, and again", "no\nluck"],
+  ])("in the one process, which then ends: %s", async (content, error) => {
+    await using one = await started(1);
+    await breaking(one, content);
+    expect(await one.exit).toEqual({ code: 1, signal: null });
+    await one.line(/^stopping/);
+    expect(failures(one)).toMatchObject([{ msg: "an error that was not caught; stopping", error }]);
+    if (typeof error === "object")
+      expect((failures(one)[0]!["error"] as { stack: string }).stack).toContain("fatal.mjs");
+  });
+
+  it("in one of two, which is replaced", async () => {
+    await using two = await started(2);
+    await breaking(two, "throw");
+    await two.line(/a worker has been replaced/);
+    expect(await askAnew(two, "demo/echo")).toBe(200);
+    expect(failures(two).filter(({ error }) => error !== undefined)).toMatchObject([
+      { msg: "an error that was not caught", error: { message: "no\nluck" } },
+    ]);
+  });
+});
