@@ -1,10 +1,12 @@
 // Checks of `tollgate doctor` by themselves: each is seen to find what is wrong, and to be content where nothing is.
-import { createServer } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
+import { networkInterfaces } from "node:os";
 import { expect, it } from "vitest";
+import { prices } from "../../src/cli/doctor/gateway.ts";
 import { disk, limits } from "../../src/cli/doctor/machine.ts";
-import { origin, proxies } from "../../src/cli/doctor/network.ts";
+import { origin, outside, proxies } from "../../src/cli/doctor/network.ts";
 import { folder } from "../kit/command-line.ts";
 
 const told = (found: readonly { readonly id: string; readonly level: string }[]) =>
@@ -50,4 +52,35 @@ it("variables of a proxy that is not in gateway.yaml", async () => {
   const of = (env: NodeJS.ProcessEnv) => proxies({} as never, env).then(told);
   expect(await of({ HTTPS_PROXY: "http://p:1" })).toEqual(["proxy/unused warning"]);
   expect(await of({})).toEqual(["proxy fine"]);
+});
+
+it("prices: a name that clients ask for has none; of others it is a note", async () => {
+  const models = [{ id: "up/dear", price: {} }, { id: "up/free-of-facts" }];
+  const made = { commands: { "models.list": async () => ({ models }) } };
+  const of = (...candidates: readonly string[]) =>
+    prices({ models: new Map([["big", { candidates }]]) } as never, made as never);
+  const rest = "prices/listed note";
+  expect(told(await of("up/dear"))).toEqual(["prices/names fine", rest]);
+  const found = await of("up/dear", "up/free-of-facts");
+  expect(told(found)).toEqual(["prices/names warning", rest]);
+  expect(found[0]!.found).toContain("1 model under models: without a price: up/free-of-facts");
+});
+
+it("the port from outside: reached where it is for others, and what else answers there where it is not", async (test) => {
+  const others = Object.values(networkInterfaces())
+    .flat()
+    .filter((one) => one?.internal === false && one.family === "IPv4");
+  if (others.length === 0) return test.skip("this machine has no address but loopback");
+  const server = createServer((socket) => socket.destroy()).listen(0, "0.0.0.0");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const of = async (host: string) =>
+    new Set(told(await outside({ listen: [{ host, port, tls: {} }] } as never, true)));
+  expect(await of("0.0.0.0")).toEqual(new Set(["listen/reached fine"]));
+  expect(await of("127.0.0.1")).toEqual(
+    new Set(["listen/loopback fine", "listen/shadowed warning"]),
+  );
+  server.close();
+  await once(server, "close");
+  expect(await of("0.0.0.0")).toEqual(new Set(["listen/unreached warning"]));
 });
