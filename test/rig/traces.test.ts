@@ -18,6 +18,7 @@ it.concurrent.each([
   ["mistaken", /has no line$/m],
   ["same", /: tollgate\.retry .* in place of tollgate\.fallback/m],
   ["uncounted", /^tollgate\.calls: \d+ in place of/m],
+  ["rounding", /^\S+\.\d: \d+ nano-dollars in place of \d+$/m],
   ["forwarding", /: not handed on$/m],
 ] as const)("a gateway whose traces are %s is caught", async (mutant, found) => {
   const { wrong } = await traces({ ...SHORT, mutant });

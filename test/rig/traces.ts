@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { json, say, upstream, type TestUpstream, type UpstreamRequest } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 import { type ChangedSource, mutantOf, preloaded } from "./plants/changed.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -50,6 +50,12 @@ const MUTANTS = {
     line: "billed: (lines) => mine().billed(lines)",
     instead: "billed: (lines) => mine().billed(lines.slice(1))",
   },
+  // Money is told to a millionth.
+  rounding: {
+    in: "plugins/observers/otlp/spans.ts",
+    line: "undefined : usd(costNano)",
+    instead: "undefined : usd((costNano / 1_000n) * 1_000n)",
+  },
   // Providers go on below the request.
   forwarding: {
     in: "walk/trace.ts",
@@ -85,8 +91,15 @@ observers:
   - use: otlp
     with: { endpoint: "${to}", protocol: ${protocol}, delay_ms: 50, interval_ms: 500, queue: 100000 }
 providers:
-  one: { use: anthropic-compatible, with: { base_url: "${up}/one/v1" }, trace: forward }
-  two: { use: openai-compatible, with: { base_url: "${up}/two/v1" } }
+  one:
+    use: anthropic-compatible
+    with: { base_url: "${up}/one/v1" }
+    trace: forward
+    models: { model: { price: { input: 3.001, output: 15.007, cache_read: 0.3, cache_write_5m: 3.75 } } }
+  two:
+    use: openai-compatible
+    with: { base_url: "${up}/two/v1" }
+    models: { model: { price: { input: 1.003, output: 2.011 } } }
 models:
   falls: { candidates: [one/model, two/model, one/other], on: [context_length, overloaded] }
 `;
@@ -133,9 +146,14 @@ export async function traces(
       () => `${told()} of ${traces.sent + logs.sent}`,
     );
     if (traces.dropped + logs.dropped > 0) wrong.push(`${traces.dropped + logs.dropped} lost`);
+    let costs: Costs = new Map();
+    await until(
+      async () => (costs = await costsOf(gateway)).size >= callsAt(up).length,
+      () => `${costs.size} rows of ${callsAt(up).length} calls`,
+    );
     await gateway.stop();
     await between?.stop();
-    wrong.push(...judged(asked, up, sink));
+    wrong.push(...judged(asked, up, sink), ...paid(costs, sink));
     return {
       wrong,
       counts: {
@@ -165,6 +183,27 @@ async function settled(gateway: { ask(name: string): Promise<unknown> }, request
     return now.logs.sent + now.logs.dropped >= requests && now.traces.sent > requests;
   });
   return now!;
+}
+
+/** What each attempt cost, as its row of the ledger has it: nano-dollars as text. */
+type Costs = ReadonlyMap<string, string | null>;
+
+async function costsOf(gateway: Pick<Daemon, "ask">): Promise<Costs> {
+  const costs = new Map<string, string | null>();
+  let after: string | undefined;
+  do {
+    const page = (await gateway.ask("ledger.entries", {
+      limit: 1_000,
+      ...(after !== undefined && { after }),
+    })) as unknown as {
+      items: { kind: string; attempt: string; costNano: string | null }[];
+      next?: string | null;
+    };
+    for (const { kind, attempt, costNano } of page.items)
+      if (kind === "settle") costs.set(attempt, costNano);
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return costs;
 }
 
 async function all(url: string, key: string, of: TracesOptions): Promise<Asked[]> {
@@ -240,6 +279,33 @@ function judged(asked: readonly Asked[], up: TestUpstream, sink: TestUpstream): 
   );
   for (const { id } of asked) if (!lines.has(id)) wrong.push(`${id} has no line`);
   return [...wrong, ...counted(sink, asked.length, callsAt(up).length)];
+}
+
+/** Of each attempt its span says what its row does, to the nano-dollar, and nothing where no price is known. */
+function paid(costs: Costs, sink: TestUpstream): string[] {
+  const wrong: string[] = [];
+  const spans = spansIn(sink, "traces");
+  const requests = new Map<string, unknown>();
+  for (const span of spans)
+    if (span["kind"] === 2) requests.set(span["spanId"], attributesOf(span)["tollgate.request.id"]);
+  let priced = 0;
+  for (const span of spans) {
+    if (span["kind"] === 2) continue;
+    const says = attributesOf(span);
+    const attempt = `${String(requests.get(span["parentSpanId"]))}.${String(says["tollgate.attempt"])}`;
+    const usd = says["tollgate.cost.usd"];
+    const told = usd === undefined ? null : nanoUsd(String(usd));
+    const cost = costs.get(attempt);
+    if (told !== cost) wrong.push(`${attempt}: ${told} nano-dollars in place of ${String(cost)}`);
+    if (cost !== undefined && cost !== null && cost !== "0") priced++;
+  }
+  if (priced === 0) wrong.push("no attempt has cost anything");
+  return wrong;
+}
+
+function nanoUsd(text: string): string {
+  const [whole, part = ""] = text.split(".");
+  return String(BigInt(whole! + part.padEnd(9, "0")));
 }
 
 const SPELLINGS = [
