@@ -7,9 +7,12 @@ const KEPT_MS = 60_000;
 /** Commands that are kept at most, whatever their age. */
 const MOST = 200_000;
 
+/** The number of what was told under another row: after all others. */
+const BEFORE = Infinity;
+
 interface Told {
   readonly at: number;
-  /** The node's number after it. */
+  /** The node's number after it, under the row that it has now. */
   readonly n: number;
   readonly batch: readonly StoreCommand[];
 }
@@ -35,7 +38,7 @@ export class Ring {
     this.#many += facts.length;
     for (let oldest = this.#told[this.#first]!; oldest.at < at - KEPT_MS || this.#many > MOST;) {
       this.#many -= oldest.batch.length;
-      this.#forgotten = oldest.n;
+      if (oldest.n !== BEFORE) this.#forgotten = oldest.n;
       oldest = this.#told[++this.#first]!;
       if (oldest === undefined) break;
     }
@@ -47,7 +50,7 @@ export class Ring {
     return facts;
   }
 
-  /** Taken out, to be told again: batches after this number, and whether these are all that there were. */
+  /** Taken out, to be told again: batches after this number and those under a row before, and whether these are all that there were. */
   after(n: number): {
     readonly batches: readonly (readonly StoreCommand[])[];
     readonly whole: boolean;
@@ -60,11 +63,10 @@ export class Ring {
     return { batches: kept.flatMap((told) => (told.n > n ? [told.batch] : [])), whole };
   }
 
-  /** The same of a node that is no more, for the next one. */
-  begin(): readonly (readonly StoreCommand[])[] {
-    const { batches } = this.after(-1);
-    this.#forgotten = 0;
-    return batches;
+  /** The node goes on under another row. A database that is set back after that may lose what came before it, too. */
+  begin(): void {
+    this.#told = this.#told.slice(this.#first).map((told) => ({ ...told, n: BEFORE }));
+    this.#first = this.#forgotten = 0;
   }
 }
 

@@ -130,8 +130,8 @@ export class ThisNode {
     this.mine.clear();
     this.pending = undefined;
     this.me = { instance, epoch, n: 0, head: Buffer.alloc(0) };
-    const kept = this.ring.begin();
-    if (this.lost) this.owed.push(...kept);
+    if (this.lost) this.owed.push(...this.ring.after(-1).batches);
+    this.ring.begin();
     this.lost = false;
     await this.mend(ask);
   }

@@ -131,7 +131,15 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "let max = most;",
     ],
     "what was spent may be spent in the next": ["if (this.goesOn) this.#slices?.spent();", ""],
-    "what is paid is owed still": ["await this.#tape()!.paid();", ""],
+    "what is paid is owed still": ["await this.#inTurn(() => this.#tape()!.paid());", ""],
+    "what is decided is decided beside the rest": [
+      "this.#inTurn(() => this.#decide(batch, now));",
+      "this.#decide(batch, now);",
+    ],
+    "the disk is cleared beside what it is to keep": [
+      "this.#inTurn(() => this.#tape()!.paid())",
+      "this.#tape()!.paid()",
+    ],
     "what is being decided is forgotten": ["return this.#deciding;", "return undefined;"],
   }),
   ...of("apart", ["postgres-apart"], {
@@ -164,10 +172,16 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "nothing is left, and it stays": ["if (whole) await rm(", "if (!whole) await rm("],
     "each line is complained of": ["this.#broken = true;", ""],
   }),
+  ...of("reuniting", ["reuniting", "postgres-failover"], {
+    "one that is taken for dead tries for ever": [
+      'if (faultOf(error)?.code === "fenced") return false;',
+      "",
+    ],
+  }),
   ...of("reuniting", ["reuniting", "postgres-apart"], {
     "it goes on as one that is dead": [
-      "if (node.lost || !(await node.lives(ask))) await node.join",
-      "if (node.lost) await node.join",
+      "return !node.lost && (await node.lives(ask)) !== false;",
+      "return !node.lost;",
     ],
     "what is being decided meanwhile is not told": [
       "else if (outage.deciding) await outage.deciding;",
@@ -222,7 +236,14 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       'for (const left of await leftIn(folder(), own ? instance : "")) {',
       "for (const left of [] as Awaited<ReturnType<typeof leftIn>>) {",
     ],
-    "a node that is gone begins with nothing": ["if (this.lost) this.owed.push(...kept);", ""],
+    "a node that is gone begins with nothing": [
+      "if (this.lost) this.owed.push(...this.ring.after(-1).batches);",
+      "",
+    ],
+    "what was told under another row is kept no longer": [
+      "this.ring.begin();",
+      "this.ring.after(-1);",
+    ],
   }),
   ...of("heads", ["postgres-failover", "heads"], {
     "a node that is told of late is named at once": [

@@ -36,8 +36,21 @@ describe("what is kept", () => {
     expect(ring.after(2)).toEqual({ batches: [batch(3), batch(4)], whole: true });
     expect(ring.after(0)).toEqual({ batches: [batch(1), batch(2)], whole: true });
     kept(ring, 5);
-    expect(ring.begin()).toEqual([batch(5)]);
-    expect(ring.begin()).toEqual([]);
+    expect(ring.after(-1).batches).toEqual([batch(5)]);
+    expect(ring.after(-1).batches).toEqual([]);
+  });
+
+  it("is told again from before the row that the node has now, where a database is set back to before that row's newest", () => {
+    const ring = new Ring();
+    for (const n of [1, 2]) kept(ring, n);
+    ring.begin();
+    for (const n of [1, 2, 3]) kept(ring, n);
+    // In the order in which they came.
+    expect(ring.after(1)).toEqual({
+      batches: [batch(1), batch(2), batch(2), batch(3)],
+      whole: true,
+    });
+    expect(ring.after(0)).toEqual({ batches: [batch(1)], whole: true });
   });
 
   it("is a minute, and says so where more is asked for", () => {

@@ -61,3 +61,19 @@ it("a batch whose answer was lost has happened where the chain ends with it, and
     expect([node.pending, node.owed]).toEqual([undefined, []]);
   }
 });
+
+it("under a new row it still has what it was told under the one before, for a database that is set back to before both", async () => {
+  const { node, finds } = await written(3);
+  const joined = async () => [{ epoch: "2" }];
+  await node.join(joined, "one", undefined);
+  expect(node.owed).toEqual([]);
+  node.me = { instance: "one", epoch: 2, n: 1, head: HEAD };
+  await node.keep([reserve("b1")], [{ ok: true }]);
+  await finds(0);
+  expect(node.owed.flat().map((c) => "attempt" in c && c.attempt)).toEqual([
+    "a1",
+    "a2",
+    "a3",
+    "b1",
+  ]);
+});
