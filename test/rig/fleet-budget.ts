@@ -1,12 +1,15 @@
 // Many requests at once on a budget that is worth a few, over several daemons on one PostgreSQL: exactly so many are served. With daemons
 // killed meanwhile, never more than that.
 import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonObject } from "tollgate/plugin";
 import { json, upstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { startPostgres } from "../kit/postgres.ts";
 import { gateAsked } from "./fleet-gate.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
+import { readEntries } from "./fleet.ts";
 import { LOGGED, Refusals } from "./fleet-refusals.ts";
+import { miscounted, readCounted } from "./fleet-sums.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 /** What one answer costs, held and billed alike: a picture has one price. */
@@ -80,6 +83,35 @@ async function withKill(round: Round, worth: number): Promise<number[]> {
   return Promise.all([...all, ...asked({ ...round, requests: worth + 10 })]);
 }
 
+const RECOVERED_MS = 60_000;
+
+/** When all that the dead one left open is settled, and a last client is refused, the budget is spent to its end: by what was billed, and by what may have been. */
+async function recovered({ fleet, key }: Round, id: string, worth: number): Promise<string[]> {
+  const entries = async (of: JsonObject) => {
+    const page = await fleet.any().ask("ledger.entries", { ...of, key: id, limit: 1_000 });
+    return (page as unknown as { items: { kind: string; costNano: string | null }[] }).items;
+  };
+  const isOver = async () => {
+    if ((await entries({ state: "open" })).length > 0) return false;
+    return (await ask(fleet.any().url, key)) === 429;
+  };
+  const end = performance.now() + RECOVERED_MS;
+  while (!(await isOver())) {
+    if (performance.now() > end) return [`${id} has room, or open calls, long after a kill`];
+    await sleep(100);
+  }
+  // What was written a moment ago is listed a moment later.
+  let spent = 0n;
+  do {
+    spent = 0n;
+    for (const { kind, costNano } of await entries({}))
+      if (kind !== "reserve") spent += BigInt(costNano ?? 0);
+    if (spent === BigInt(worth * EACH)) return [];
+    await sleep(100);
+  } while (performance.now() < end);
+  return [`${id} is worth ${worth * EACH}, and ${spent} after a kill and its recovery`];
+}
+
 export async function fleetBudget(of: {
   rounds: number;
   requests: number;
@@ -122,7 +154,7 @@ export async function fleetBudget(of: {
     const made = await fleet
       .any()
       .ask("keys.create", { name: `round ${round}`, account: "team", limits });
-    const { secret: key } = made as { secret: string };
+    const { secret: key, key: named } = made as { secret: string; key: { id: string } };
     const kill = of.kills > 0 && round % of.kills === of.kills - 1;
     const these = { fleet, key, requests: of.requests, chanced };
     const answers = kill
@@ -138,7 +170,10 @@ export async function fleetBudget(of: {
     if (up.bill.length > of.worth) wrong.push(`${said}: more than ${of.worth}`);
     if (!kill && (count(200) !== of.worth || count(200) + count(429) !== of.requests))
       wrong.push(`${said}: not exactly ${of.worth}`);
+    if (kill) wrong.push(...(await recovered(these, named.id, of.worth)));
   }
+  const counted = await readCounted(fleet, (text) => postgres.sql(url, text));
+  wrong.push(...miscounted(await readEntries(fleet), counted));
   wrong.push(...(await deadlocksIn((text) => postgres.sql(url, text))));
   wrong.push(...refusals.wrong);
   wrong.push(...(await gateAsked(url)));

@@ -10,6 +10,7 @@ import { gateAsked } from "./fleet-gate.ts";
 import { judgedFleet } from "./fleet-judge.ts";
 import { deadlocksIn, planted } from "./fleet-plants.ts";
 import { LOGGED, Refusals } from "./fleet-refusals.ts";
+import { miscounted, readCounted } from "./fleet-sums.ts";
 import { Traffic } from "./fleet-traffic.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { TARGETS } from "./traffic.ts";
@@ -74,6 +75,12 @@ export async function fleetRig(of: {
   for (const { message } of problems) wrong.push(`verify: ${message}`);
   const { heard, tight } = traffic;
   wrong.push(...judgedFleet(entries, upstream.bill, heard, tight, world.lapses));
+  wrong.push(
+    ...miscounted(
+      entries,
+      await readCounted(fleet, (text) => postgres.sql(world.postgres.at(url), text)),
+    ),
+  );
   wrong.push(...(await gateAsked(world.postgres.at(url))));
   const ofKind = (is: (entry: Entry) => boolean) => entries.filter(is).length;
   const faults = Object.values(counts).reduce((sum, n) => sum + n, 0);
