@@ -16,7 +16,7 @@ it.concurrent.each([
   ["forgiving", /\/meter\/.* Counted \d+, but the entries sum up to/],
   ["unanchored", /\/base/],
   ["hasty", /\/sums/],
-  ["holding", /ms beside a prune/],
+  ["holding", /ms beside a prune\nthe longest step took \d{4,} ms/],
 ] as const)("a store that prunes and is %s is caught", async (mutant, found) => {
   const { wrong } = await prune({ ...SHORT, kills: 0, patience: 1, mutant }, () => {});
   expect(wrong.join("\n")).toMatch(found);
