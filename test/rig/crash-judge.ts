@@ -13,6 +13,7 @@ export function judged(
   entries: readonly Entry[],
   bill: readonly Charged[],
   heard: readonly Heard[],
+  patienceMs = Infinity,
 ): string[] {
   const wrong: string[] = [];
   const reserves = new Map<string, Entry>();
@@ -49,7 +50,10 @@ export function judged(
   for (const name of billOf.keys())
     if (!rows.has(name)) wrong.push(`${name}: billed, and not in the ledger`);
   const said = Map.groupBy([...rows.values()], ({ labels }) => labels["x-rig"]!);
-  return [...wrong, ...heard.flatMap((one) => delivered(one, said.get(one.request.tag) ?? []))];
+  return [
+    ...wrong,
+    ...heard.flatMap((one) => delivered(one, said.get(one.request.tag) ?? [], patienceMs)),
+  ];
 }
 
 /** One row beside what upstream charges for it. `told`: how many words its client has heard. */
@@ -72,16 +76,21 @@ function against(settle: Entry, billed: Charged | undefined, told: number): stri
   }
 }
 
-/** `said`: the ends of its request's calls. */
-function delivered({ delivered, request, text }: Heard, said: readonly Entry[]): readonly string[] {
+/** `said`: the ends of its request's calls. `patienceMs`: a ledger that takes longer keeps no client waiting; who is served so and whose gateway dies then has an estimate. */
+function delivered(
+  { delivered, request, text, ms }: Heard,
+  said: readonly Entry[],
+  patienceMs: number,
+): readonly string[] {
   if (!delivered) return [];
   const own = said.filter(({ outcome }) => outcome === "ok");
   if (own.length === 1)
     return own[0]!.state === "exact" ? [] : [`${request.tag}: delivered, and ${own[0]!.state}`];
+  if (ms >= patienceMs && said.at(-1)?.outcome === "presumed") return [];
   const ends = said.map(({ attempt, outcome, state, at, instance }) =>
     [attempt, outcome, state, new Date(at).toISOString(), instance].join(" "),
   );
   return [
-    `${request.tag}: delivered, with ${own.length} entries that say so, of ${ends.join("; ")}: ${text.slice(-80)}`,
+    `${request.tag}: delivered, with ${own.length} entries that say so, of ${ends.join("; ")} after ${Math.round(ms)} ms: ${text.slice(-80)}`,
   ];
 }

@@ -1,6 +1,7 @@
 // What a fleet's ledger says beside the bill of the upstream. As for one gateway, but for calls whose node was taken for dead while it
 // lived: they were presumed, and when the node came back it told the truth as one correction.
 import type { Entry } from "tollgate/plugin";
+import { SETTLE_MS } from "../../src/walk/money/bill.ts";
 import { priced, type Charged } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
 import type { Heard } from "./traffic.ts";
@@ -48,7 +49,7 @@ export function judgedFleet(
   const seqs = entries.map(({ seq }) => seq);
   if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!))
     wrong.push("entries are not listed in the order of their numbers");
-  return [...wrong, ...judged(rows, bill, heard)];
+  return [...wrong, ...judged(rows, bill, heard, SETTLE_MS)];
 }
 
 /** Each presumed settle as it stands after its correction. */

@@ -18,6 +18,8 @@ export interface Heard {
   readonly text: string;
   /** Of upstream's, in what it has heard. */
   readonly words: number;
+  /** How long it took to its end. */
+  readonly ms: number;
   /** The client has seen the end of its answer. */
   readonly delivered: boolean;
   /** What ended it before that, if its client did not leave. */
@@ -164,6 +166,7 @@ export async function ask(
   { given, anew = false }: { readonly given?: AbortSignal; readonly anew?: boolean } = {},
 ): Promise<Heard> {
   const away = new AbortController();
+  const began = performance.now();
   let text = "";
   let status = 0;
   let why: string | undefined;
@@ -199,7 +202,8 @@ export async function ask(
         : isWhole(text)) &&
     !/"type":\s*"error"/.test(text);
   const words = text.match(/word\d/g)?.length ?? 0;
-  return { request, status, text, words, delivered, why };
+  const ms = performance.now() - began;
+  return { request, status, text, words, ms, delivered, why };
 }
 
 function isWhole(text: string): boolean {
