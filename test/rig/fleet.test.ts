@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
-import { fleetAway } from "./fleet-away.ts";
+import { fleetGoesOn, fleetRefuses } from "./fleet-away.ts";
 import { fleetBudget } from "./fleet-budget.ts";
 import { fleetFigures } from "./fleet-figures.ts";
 import { fleetGate } from "./fleet-gate.ts";
@@ -27,6 +27,8 @@ it("what the database ended with a code that never comes is wrong, also where it
   expect(log.wrong).toHaveLength(2);
   expect([log.of("TG002"), log.of("40001")]).toEqual([1, 1]);
 });
+
+const AWAY = { requests: 40, nodes: 2, seconds: 6, patience: BESIDE_OTHERS };
 
 describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 180_000 }, () => {
   it("500 at once on a budget worth 50: exactly 50; with one of them killed meanwhile, never more", async () => {
@@ -73,11 +75,16 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     expect(verdict.counts["beside-requests"]).toBeGreaterThan(0);
   });
 
-  it("while the database is away: refused at once, nothing sent, served again", async () => {
-    const { wrong, counts } = await fleetAway({ requests: 40, nodes: 2 });
+  it("while the database is away: refused at once, nothing sent, served again, and the ledger is the bill", async () => {
+    const { wrong, counts } = await fleetRefuses(AWAY);
     expect(wrong).toEqual([]);
-    // How soon is printed, and judged where the machine does nothing else.
-    expect(counts["refused"]).toBe(40);
+    expect(counts["refused"]).toBe(AWAY.requests);
+  });
+
+  it("where gateways go on alone: keys with slices served without one refusal, no limit overrun, all of it told", async () => {
+    const { wrong, counts } = await fleetGoesOn(AWAY);
+    expect(wrong).toEqual([]);
+    expect(counts["served"]).toBeGreaterThanOrEqual(AWAY.requests);
   });
 
   it("a revoked key, clocks that jump, and the database that comes late, as promised", async () => {
