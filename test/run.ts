@@ -85,6 +85,7 @@ const LONG = [
   "test/rig/fleet.test.ts",
   "test/rig/fuzz.test.ts",
   "test/rig/hangups.test.ts",
+  "test/rig/metrics.test.ts",
   "test/rig/plugins.test.ts",
   "test/rig/prune.test.ts",
   "test/rig/races.test.ts",

@@ -171,7 +171,8 @@ async function formats(admin: string): Promise<{ wrong: string[]; series: number
 export async function metrics(of: MetricsOptions, say: (line: string) => void): Promise<Verdict> {
   await tools.install();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-prometheus-"));
-  const wrong = await written(dir);
+  // What is written down is the same whatever is wrong with the observer, and its checker takes a minute.
+  const wrong = of.mutant ? [] : await written(dir);
   const same = (what: string, ours: number, theirs: number) => {
     if (ours !== theirs) wrong.push(`${what}: ${theirs} in Prometheus, and it is ${ours}`);
   };
