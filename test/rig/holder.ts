@@ -126,6 +126,8 @@ export async function holder(of: {
       process.kill(those[0]!, signal);
       await gone(those);
       await sleep(HEARD_MS);
+      // And been read, in a process that has much else to do.
+      for (let n = 0; n < 3; n++) await new Promise(setImmediate);
       endedAt = performance.now();
     },
     async replace() {

@@ -9,3 +9,12 @@ export function awaitWord(socket: Socket, withinMs: number, silent: () => boolea
   const timer = setTimeout(() => afterLook(() => silent() && socket.destroy()), withinMs);
   socket.once("close", () => clearTimeout(timer));
 }
+
+/** Connections that wait to be taken would be cut off with the port; the loop takes few of them in one turn. `taken`: how many have been. */
+export async function allTaken(taken: () => number, withinMs: number): Promise<void> {
+  const late = performance.now() + withinMs;
+  for (let before = -1; taken() > before && performance.now() < late;) {
+    before = taken();
+    await new Promise<void>(afterLook);
+  }
+}

@@ -9,6 +9,7 @@ import { answerPreflight, nameOrigin } from "./cors.ts";
 import type { CrowdLimits } from "./connections.ts";
 import { createDoor, type Door, type Refusal } from "./door.ts";
 import { sendRefusal } from "./refusal.ts";
+import { allTaken } from "./last-look.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 import { Sockets } from "./sockets.ts";
 
@@ -123,6 +124,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       }
     };
 
+  let taken = 0;
   /** One address of those that there are. */
   async function opened(place: ListenPlace): Promise<Server> {
     const through = guarded(createDoor({ ...place, headers: limits.headers }));
@@ -131,6 +133,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     const server = await open(place, handler);
     const connected = place.secure ? "secureConnection" : "connection";
     server.on(connected, (socket: Socket) => void sockets.opened(socket));
+    server.on("connection", () => void taken++);
     if (place.secure) bounded(server, limits.connections);
     server.on("checkContinue", through(options.checkContinue ?? options.handler));
     // Reaches the door, which knows one Expect only.
@@ -158,7 +161,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     },
     announce: () => sockets.announce(),
     kill: () => sockets.kill(),
-    close(graceMs) {
+    async close(graceMs) {
+      sockets.announce();
+      await allTaken(() => taken, limits.lastMs);
       const closed = servers.map(closing);
       sockets.drain();
       return within(graceMs, sockets, closed);

@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { connect } from "node:net";
 import { createServer, type AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import {
@@ -673,6 +674,21 @@ describe("the end", () => {
     await quiet(400);
     const closing = listening.close(60_000);
     await client.closed();
+    expect(await closing).toBe(0);
+  });
+
+  test("a connection that has not been taken yet when the end begins is taken first", async () => {
+    const listening = await up((_, res) => void res.end("told"));
+    const get = request(["GET / HTTP/1.1", "Host: localhost", "Connection: close"]);
+    const heard = Array.from({ length: 5 }, async () => {
+      const socket = connect(listening.port, "127.0.0.1");
+      socket.write(get);
+      return (await socket.toArray()).join("");
+    });
+    // They are made by now, and nothing has been told of them.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const closing = listening.close(60_000);
+    for (const text of await Promise.all(heard)) expect(text).toMatch(/told$/);
     expect(await closing).toBe(0);
   });
 
