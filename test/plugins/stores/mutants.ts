@@ -256,6 +256,24 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "one more is missing than is": ["from: n + 1, to: head.n", "from: n, to: head.n"],
     "how far it came is forgotten": ["      head.n = n;\n", ""],
   }),
+  // By whose clock, and how often.
+  ...of(
+    "passing",
+    ["on-postgres"],
+    {
+      "rates count by the moments of commands": [
+        'settings.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;',
+        '(batch.find((c) => c.do !== "alive")?.at ?? null);',
+      ],
+    },
+    "an hour off",
+  ),
+  ...of("exact", ["postgres-once"], {
+    "two gateways end a dead one's call": [
+      "WHERE attempt = ANY ($1::text[]) ORDER BY attempt FOR UPDATE",
+      "WHERE attempt = ANY ($1::text[]) ORDER BY attempt",
+    ],
+  }),
   // What is kept, and what goes.
   ...of("pruning", ["on-postgres", "postgres-keeping"], {
     "sums of days keep what is gone": [
