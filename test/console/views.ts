@@ -27,6 +27,7 @@ export const VIEWS: readonly View[] = [
   { name: "account", address: "/keys?account=web", shows: "What is left" },
   { name: "config", address: "/config", shows: "frontends.messages.use", inDocs: true },
   { name: "config-check", address: "/config?view=check", shows: "Another gateway.yaml" },
+  { name: "fleet", address: "/fleet", shows: "this one" },
   { name: "ledger", address: "/ledger", shows: "Verify now" },
   { name: "audit", address: "/audit", shows: "keys.create" },
   { name: "admins", address: "/admins", shows: "Signed in now" },

@@ -8,6 +8,7 @@ import { Requests } from "./pages/requests.ts";
 import { Admins } from "./pages/admins.ts";
 import { Audit } from "./pages/audit.ts";
 import { Config } from "./pages/config.ts";
+import { FleetPage } from "./pages/fleet.ts";
 import { Keys } from "./pages/keys.ts";
 import { Ledger } from "./pages/ledger.ts";
 import { Models } from "./pages/models.ts";
@@ -40,6 +41,7 @@ export const PAGES: readonly PageOf[] = [
   },
   { path: "/keys", title: "Keys and accounts", group: "Govern", icon: "keys", view: Keys },
   { path: "/config", title: "Config", group: "Govern", icon: "config", view: Config },
+  { path: "/fleet", title: "Fleet", group: "Govern", icon: "fleet", view: FleetPage },
   { path: "/ledger", title: "Ledger", group: "Govern", icon: "ledger", view: Ledger },
   { path: "/audit", title: "Audit", group: "Govern", icon: "audit", view: Audit },
   { path: "/admins", title: "Admins", group: "Govern", icon: "accounts", view: Admins },
