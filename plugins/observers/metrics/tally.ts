@@ -63,6 +63,8 @@ export class Tally {
     // What was made up may be known now.
     this.#targets.clear();
     this.#targetCount = 0;
+    // A credential that is there still is tried again, and what rests is told in any case.
+    this.credentials.clear();
   }
 
   seen(batch: readonly RequestRecord[]): void {

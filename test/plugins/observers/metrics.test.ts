@@ -5,11 +5,15 @@ import { describe, expect, it } from "vitest";
 import type { LedgerLine, Observer, ObserverRoute, ServedAnswer } from "tollgate/plugin";
 import { context } from "tollgate/testing";
 import metrics from "../../../plugins/observers/metrics.ts";
+import { spellingsOf } from "../../../plugins/observers/genai.ts";
+import { Everything } from "../../../plugins/observers/metrics/everything.ts";
+import { following } from "../../../plugins/observers/metrics/following.ts";
 import { wanted } from "../../../plugins/observers/metrics/accept.ts";
 import { MOST_SERIES } from "../../../plugins/observers/metrics/series.ts";
-import { dollars } from "../../../plugins/observers/metrics/text.ts";
+import { dollars, Exposition } from "../../../plugins/observers/metrics/text.ts";
 import { Shared } from "../../../src/lib/scope.ts";
 import { samples } from "../../kit/exposition.ts";
+import { worked } from "../../kit/processor.ts";
 import { requestRecord } from "../../kit/request-record.ts";
 
 const MODEL = { id: "p/m", provider: "p", model: "m", kind: "chat", policy: {} } as never;
@@ -38,6 +42,9 @@ const line = (
   ms: { total: 100 },
   ...more,
 });
+
+const STREAMED = { stream: true } as never;
+const TIMES = { total: 100, content: 40 };
 
 async function mounted(options: object = {}, lent: Parameters<typeof context>[0] = {}) {
   const test = context({ id: "observers.metrics", models: [MODEL], ...lent });
@@ -339,6 +346,36 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
   expect(await of("text/plain")).toEqual([]);
 });
 
+it("a scrape of 10,000 series takes some 10 ms of the processor, in either form", async () => {
+  const names = Array.from({ length: 60 }, (_unused, i) => `m${i}`);
+  const models = names.map((model) => ({ ...MODEL, id: `p/${model}`, model }) as never);
+  await using test = context({ id: "observers.metrics", models });
+  const options = { genAi: true, keys: true, labels: [], most: 50 };
+  const { tally } = following(test.ctx, options);
+  tally.billed(
+    names.map((name) =>
+      line(7n, { call: { ...line(7n, {}, name).call!, asked: STREAMED }, ms: TIMES }),
+    ),
+  );
+  const all = new Everything(test.ctx, tally, spellingsOf("both"));
+  for (const form of ["text", "openmetrics"] as const) {
+    const scrape = async () => {
+      const out = new Exposition(form);
+      const before = worked();
+      await all.tell(out);
+      const text = out.end();
+      return { took: worked() - before, text };
+    };
+    const { text } = await scrape();
+    expect(samples(text).length).toBeGreaterThan(10_000);
+    // What is not yet compiled, and what another thread of the process works meanwhile, is none of its work.
+    const took = [];
+    for (let i = 0; i < 20; i++) took.push((await scrape()).took);
+    // A margin of ten.
+    expect(Math.min(...took)).toBeLessThan(100);
+  }
+});
+
 it("a reload forgets nothing, and what was unknown may be known by then", async () => {
   const shared = new Shared();
   const before = await mounted({}, { shared });
@@ -352,6 +389,29 @@ it("a reload forgets nothing, and what was unknown may be known by then", async 
   expect(now.map(({ labels, value }) => [labels, value])).toEqual([
     ['provider="p",model="other"', 5e-9],
     ['provider="p",model="new"', 7e-9],
+  ]);
+});
+
+it("of a credential that a reload took away it is not told any more that it does not rest", async () => {
+  const shared = new Shared();
+  const of = (credential: string) => {
+    const { call, ...rest } = line(1n);
+    return { ...rest, call: { ...call!, target: { ...call!.target, credential } } };
+  };
+  const resting = async ({ text }: { text(): Promise<string> }) =>
+    samples(await text())
+      .filter(({ name }) => name === "tollgate_provider_resting")
+      .map(({ labels, value }) => `${labels} ${value}`);
+  const before = await mounted({}, { shared });
+  await using _ = before.test;
+  await before.observer.billed!([of("old"), of("kept")]);
+  expect(await resting(before)).toHaveLength(2);
+  const after = await mounted({}, { shared });
+  await using _after = after.test;
+  await after.observer.billed!([of("kept"), of("new")]);
+  expect(await resting(after)).toEqual([
+    'provider="p",credential="kept" 0',
+    'provider="p",credential="new" 0',
   ]);
 });
 
