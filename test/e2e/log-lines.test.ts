@@ -180,7 +180,7 @@ describe("a start that fails is one line of JSON where a program reads it", () =
   });
 });
 
-/** Throws later, where nobody waits for it, what the message says, and more behind it. */
+/** Throws when its hook is over, as the message says, and once more behind that. */
 const FATAL = `import { defineMiddleware } from "tollgate/plugin";
 const later = (what) => setTimeout(() => { throw what; });
 export default defineMiddleware({
