@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
   };
   async function asked(text: string) {
     await using by = askAt(url);
-    return by.ask(text);
+    return await by.ask(text);
   }
   const slices = async () =>
     (await asked("SELECT node, amount, spent FROM tollgate.slice ORDER BY node")).map(
