@@ -68,6 +68,7 @@ const LONG = [
   "test/plugins/stores/postgres-doubt.test.ts",
   "test/plugins/stores/postgres-failover.test.ts",
   "test/plugins/stores/postgres-keeping.test.ts",
+  "test/plugins/stores/postgres-roads.test.ts",
   "test/plugins/stores/postgres-rules.test.ts",
   "test/plugins/stores/postgres-tls.test.ts",
   "test/protocols/linear/linear.test.ts",
