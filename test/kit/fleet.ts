@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { preloaded, type ChangedSource } from "../rig/plants/changed.ts";
 import { startGateway, type Daemon } from "./daemon.ts";
 import { postgresStore } from "./postgres.ts";
 import { tcpProxy, type TcpProxy } from "./tcp-proxy.ts";
@@ -35,6 +36,8 @@ export interface FleetOptions {
   yaml: string;
   with?: Readonly<Record<string, string>>;
   built?: boolean;
+  /** A line of each gateway's source that is another. */
+  plant?: ChangedSource | undefined;
 }
 
 export async function startFleet({
@@ -43,6 +46,7 @@ export async function startFleet({
   yaml,
   with: more,
   built = false,
+  plant,
 }: FleetOptions) {
   const nodes: FleetNode[] = [];
   const dirs: string[] = [];
@@ -69,7 +73,7 @@ export async function startFleet({
     dirs.push(dir);
     const clock = join(dir, "clock");
     const env = {
-      NODE_OPTIONS: `--import=${new URL("../rig/plants/jumping-clock.mjs", import.meta.url).href}`,
+      ...preloaded(plant, new URL("../rig/plants/jumping-clock.mjs", import.meta.url).href),
       CLOCK_FILE: clock,
     };
     const node: FleetNode = {

@@ -1,4 +1,15 @@
-// Defects for the fleet's rig to find, each planted in a function that decides in the database: what a line of it is there for.
+// Defects for the fleet's rigs to find: most are planted in a function that decides in the database, what a line of it is there for.
+import type { ChangedSource } from "./plants/changed.ts";
+
+/** In each gateway itself. */
+export const IN_GATEWAYS = {
+  // A client has its whole answer before the row that says what it cost is durable.
+  "late-settle": {
+    in: "walk/stations/present.ts",
+    line: "void row.then(() => this.#billed());",
+    instead: "void row; this.#billed();",
+  },
+} as const satisfies Readonly<Record<string, ChangedSource>>;
 
 interface Plant {
   /** The function. */

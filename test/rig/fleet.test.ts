@@ -3,6 +3,7 @@ import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
 import { until } from "../kit/waits.ts";
 import { fleetGoesOn, fleetRefuses } from "./fleet-away.ts";
 import { fleetBudget } from "./fleet-budget.ts";
+import { fleetEnds } from "./fleet-ends.ts";
 import { fleetFigures } from "./fleet-figures.ts";
 import { fleetGate } from "./fleet-gate.ts";
 import { fellShort, fleetRig } from "./fleet.ts";
@@ -85,6 +86,17 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     const { wrong, counts } = await fleetGoesOn(AWAY);
     expect(wrong).toEqual([]);
     expect(counts["served"]).toBeGreaterThanOrEqual(AWAY.requests);
+  });
+
+  it("a gateway that dies between an answer and its row has given no whole answer", async () => {
+    const { wrong, counts } = await fleetEnds({ calls: 8 });
+    expect(wrong).toEqual([]);
+    expect(counts["presumed"]).toBeGreaterThan(0);
+  });
+
+  it("is found: a client that is answered before the row is durable", async () => {
+    const { wrong } = await fleetEnds({ calls: 8, plant: "late-settle" });
+    expect(wrong).not.toEqual([]);
   });
 
   it("a revoked key, clocks that jump, and the database that comes late, as promised", async () => {

@@ -8,6 +8,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   fleet: () => import("./fleet.ts"),
   "fleet-away": () => import("./fleet-away.ts"),
   "fleet-budget": () => import("./fleet-budget.ts"),
+  "fleet-ends": () => import("./fleet-ends.ts"),
   "fleet-figures": () => import("./fleet-figures.ts"),
   "fleet-gate": () => import("./fleet-gate.ts"),
   "fleet-hot": () => import("./fleet-hot.ts"),
