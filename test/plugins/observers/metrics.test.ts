@@ -348,7 +348,9 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
 
 it("a scrape of 10,000 series takes some 10 ms of the processor, in either form", async () => {
   const names = Array.from({ length: 60 }, (_unused, i) => `m${i}`);
-  const models = names.map((model) => ({ ...MODEL, id: `p/${model}`, model }) as never);
+  const models = names.map(
+    (model) => ({ id: `p/${model}`, provider: "p", model, kind: "chat", policy: {} }) as never,
+  );
   await using test = context({ id: "observers.metrics", models });
   const options = { genAi: true, keys: true, labels: [], most: 50 };
   const { tally } = following(test.ctx, options);
