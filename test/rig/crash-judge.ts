@@ -76,7 +76,7 @@ function against(settle: Entry, billed: Charged | undefined, told: number): stri
   }
 }
 
-/** `said`: the ends of its request's calls. `patienceMs`: a ledger that takes longer keeps no client waiting; who is served so and whose gateway dies then has an estimate. */
+/** `said`: the ends of its request's calls. `patienceMs`: a ledger that takes longer keeps no client waiting; where its gateway dies then there is an estimate. */
 function delivered(
   { delivered, request, text, ms }: Heard,
   said: readonly Entry[],
