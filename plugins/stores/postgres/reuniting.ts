@@ -14,7 +14,11 @@ export async function reunited(
   about: InstanceFacts | undefined,
 ): Promise<number> {
   // It was taken for dead meanwhile, mostly: it goes on under another number, and what the database has lost is told under that one, too.
-  if (!(await caughtUp(ask, node))) await node.join(ask, node.writing().instance, about);
+  if (!(await caughtUp(ask, node))) {
+    await node.join(ask, node.writing().instance, about);
+    // A key that was revoked meanwhile is refused from the first call on that the database decides.
+    await node.lives(ask);
+  }
   for (;;) {
     const batch = outage.first;
     if (batch) {

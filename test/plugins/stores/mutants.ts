@@ -177,6 +177,10 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       'if (faultOf(error)?.code === "fenced") return false;',
       "",
     ],
+    "a key that was revoked meanwhile is good for its first call": [
+      "    await node.lives(ask);\n  }",
+      "  }",
+    ],
   }),
   ...of("reuniting", ["reuniting", "postgres-apart"], {
     "it goes on as one that is dead": [

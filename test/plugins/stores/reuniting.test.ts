@@ -68,6 +68,18 @@ it.each([
   },
 );
 
+it("one that was taken for dead hears what has changed meanwhile before the database decides its calls", async () => {
+  const { node, outage } = stage(false);
+  const heard: boolean[] = [];
+  const lives = node.lives.bind(node);
+  node.lives = async (of) => {
+    heard.push(outage.on);
+    return lives(of);
+  };
+  await reunited(ask, node, outage, undefined);
+  expect(heard).toEqual([true, true]);
+});
+
 it("nor does what is refused meanwhile, and never touches the disk, let it be over", async () => {
   const { said, disk, node, outage, slowly } = stage(true);
   slowly();
