@@ -11,15 +11,26 @@ interface Head {
   behind?: { readonly alive: string | undefined };
 }
 
+/** A node that lives has told by then what its database has lost. */
+const TELLS_MS = 2_500;
 /** Nodes that are kept in mind. */
 const MOST = 1_000;
 
 export class Heads {
   readonly #schema: string;
   readonly #seen = new Map<string, Head>();
+  #made = 0;
+  #again = Infinity;
 
   constructor(schema: string) {
     this.#schema = schema;
+  }
+
+  /** Not only with each look for the dead: another connection may be to a database that was set back, and one more look says what of it stays missing. */
+  due(made: number): boolean {
+    if (made !== this.#made) this.#again = 0;
+    this.#made = made;
+    return performance.now() >= this.#again;
   }
 
   /** With each look for the dead. Says what is missing, each once, and not before a node that lives had time to tell it. */
@@ -39,6 +50,8 @@ export class Heads {
     for (const { epoch, id, n, state } of rows)
       if (state === "live" && !this.#seen.has(epoch!) && this.#seen.size < MOST)
         this.#seen.set(epoch!, { id: id!, n: Number(n) });
+    const behind = [...this.#seen.values()].some((head) => head.behind);
+    this.#again = behind ? performance.now() + TELLS_MS : Infinity;
     return news;
   }
 

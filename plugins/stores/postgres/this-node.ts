@@ -178,14 +178,22 @@ export class ThisNode {
     return heard?.dead ?? false;
   }
 
+  /** What others have told the database may be gone. */
+  get doubts(): boolean {
+    return this.#heads.due(this.#line.made);
+  }
+
+  async doubt(ask: Ask): Promise<void> {
+    for (const news of await this.#heads.look(ask, this.writing().epoch)) this.sight.hear(news);
+  }
+
   /** Settles what the dead have left open, and says whose calls these were. */
   async recall(ask: Ask, tell: boolean, said?: Alive): Promise<number> {
     for (let many = 0; ;) {
       const dead = await this.lives(ask, true, said);
       if (dead === false) return fenced();
       if (many === 0) this.crossed(crossedIn(await giveDead(ask, this.#of.schema)));
-      if (tell && many === 0)
-        for (const news of await this.#heads.look(ask, this.writing().epoch)) this.sight.hear(news);
+      if (tell && many === 0) await this.doubt(ask);
       const calls = await presumedOf(ask, this.#of.schema, dead, this.sight.now());
       if (calls.commands.length === 0) return many;
       const verdicts = await this.exactly(ask, calls.commands);

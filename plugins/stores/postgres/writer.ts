@@ -271,11 +271,12 @@ class InstanceWriter implements Writer {
   #idle(): void {
     if (!this.#node.me || this.apart) return;
     const quiet = performance.now() - this.#node.wrote >= BEAT_MS;
-    if (!quiet && !this.#slices) return;
+    if (!quiet && !this.#slices && !this.#node.doubts) return;
     const looked = this.#inTurn(async () => {
       if (!this.#node.me || this.apart) return;
       const ask = await this.#line.ask();
       if (quiet) await this.#node.lives(ask);
+      if (this.#node.doubts) await this.#node.doubt(ask);
       await this.#slices?.tend(ask, this.#node.me.instance, this.#line.made);
     });
     const began = performance.now();

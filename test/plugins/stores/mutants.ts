@@ -155,6 +155,16 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "if (folder && away) this.#outage",
     ],
   }),
+  ...of("writer", ["postgres-named"], {
+    "what is lost is looked for with a sign of life alone": [
+      "      if (this.#node.doubts) await this.#node.doubt(ask);\n",
+      "",
+    ],
+    "one that is busy does not look": [
+      "if (!quiet && !this.#slices && !this.#node.doubts) return;",
+      "if (!quiet && !this.#slices) return;",
+    ],
+  }),
   ...of("tape", ["tape", "postgres-apart", "postgres-failover"], {
     "the ring is no file": ["await ring.file.write(line);", ""],
     "what is owed is no file": ["await file.write(`${toJson(batch)}\\n`);", ""],

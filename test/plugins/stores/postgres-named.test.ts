@@ -1,0 +1,58 @@
+// What a failover has lost of a gateway that is gone is named within seconds by those that live, and not with their next but one sign of life: until then an operator
+// believes a ledger that is not whole.
+import { expect, it } from "vitest";
+import { postgresStore } from "../../../plugins/stores/postgres/store.ts";
+import type { StoreNews } from "../../../src/plugin/instance.ts";
+import { reserve } from "../../../src/testing/store.ts";
+import { hasPostgres, startPostgres, startReplica } from "../../kit/postgres.ts";
+import { tcpProxy } from "../../kit/tcp-proxy.ts";
+import { quiet, until } from "../../kit/waits.ts";
+import { settings } from "./made-postgres.ts";
+
+/** What is promised, and what a machine that does much else may make of it. */
+const NAMED_MS = 5_000 * 10;
+
+it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
+  "it is named soon, by %s, that says no sign of life meanwhile",
+  async (how) => {
+    await using primary = await startPostgres();
+    const url = await primary.database();
+    await using road = await tcpProxy(primary);
+    const news: StoreNews[] = [];
+    const { address } = settings(road.through(url));
+    const by = { address, owner: address, reports: address, clock: "database" } as const;
+    // Nothing here says "alive" in the host's place: its next sign would come after a third of the lease.
+    const [one, two] = [postgresStore(settings(url, by)), postgresStore(settings(url, by))];
+    await one.open({ instance: "one" }, (each) => void news.push(each));
+    await two.open({ instance: "two" });
+    const begin = (name: string) => [reserve(name, { at: Date.now() })];
+    await two.apply(begin("known"));
+    await using replica = await startReplica(primary);
+    const known = async () => primary.sql(replica.at(url), "SELECT count(*) FROM tollgate.entry");
+    await until(async () => (await known()) === "1");
+    await primary.deafen();
+    await two.apply(begin("lost.1"));
+    await two.apply(begin("lost.2"));
+    await one.apply([{ do: "alive", at: Date.now() }]);
+    await two.close(false);
+    await primary.kill();
+    await replica.promote();
+    road.lead(replica.port);
+    // By the clock: it is what an operator is promised.
+    const back = performance.now();
+    const named = () => news.find(({ type }) => type === "lost");
+    let n = 0;
+    await until(async () => {
+      if (how === "one that is busy") {
+        await one.apply(begin(`later.${n++}`)).catch(() => undefined);
+        await quiet(50);
+      }
+      return named() !== undefined;
+    });
+    expect(named()).toEqual({ type: "lost", instance: "two", from: 2, to: 3 });
+    expect(performance.now() - back).toBeLessThan(NAMED_MS);
+    await quiet(5_000);
+    expect(news.filter(({ type }) => type === "lost")).toHaveLength(1);
+    await one.close();
+  },
+);
