@@ -14,6 +14,9 @@ export const isKnown = (error: unknown): boolean => ["TG003", "23505"].includes(
 /** A slice is not as the node thought. */
 export const isUnsliced = (error: unknown): boolean => codeOf(error) === "TG004";
 
+/** It has no room: on its disk, in its memory, for another connection. */
+export const isFull = (error: unknown): boolean => codeOf(error).startsWith("53");
+
 /** Another session makes the same things in the catalogue: duplicates, deadlocks, rows of it that were changed meanwhile. */
 export const isContended = (error: unknown): boolean =>
   isCrossed(error) ||

@@ -12,6 +12,7 @@ import { passed, sooner, type Passing } from "./passing.ts";
 import { inOrder, judged, type Said } from "./plain.ts";
 import { noted, type Noting } from "./noting.ts";
 import { reunited } from "./reuniting.ts";
+import { Room } from "./room.ts";
 import { Slices } from "./slices.ts";
 import { ThisNode } from "./this-node.ts";
 import { isAway, unreachable, wordsOf } from "./trouble.ts";
@@ -39,6 +40,7 @@ class InstanceWriter implements Writer {
   #about: InstanceFacts | undefined;
   readonly #slices: Slices | undefined;
   readonly #outage: Outage | undefined;
+  readonly #room = new Room();
 
   constructor(line: Line, settings: WriterSettings) {
     this.#line = line;
@@ -96,6 +98,7 @@ class InstanceWriter implements Writer {
         (trouble) => this.#mayGoOn(trouble, batch),
       ),
     ).catch((error: unknown) => {
+      this.#room.heard(error);
       if (!this.apart) throw error;
       return this.#alone(batch);
     });
@@ -144,7 +147,10 @@ class InstanceWriter implements Writer {
       this.#about = alive.about ?? this.#about;
       await this.#node.recall(ask, true, alive);
     }
-    if (batch.every((c) => c.do === "alive")) return inOrder(batch, new Map());
+    if (batch.every((c) => c.do === "alive")) {
+      this.#room.check();
+      return inOrder(batch, new Map());
+    }
     const commands = structuredClone(batch);
     const plain = this.#plan(commands);
     const verdicts =
