@@ -43,7 +43,7 @@ export const FAULTS: Readonly<Record<string, (world: World) => Promise<void>>> =
     node.daemon = undefined;
     const code = await daemon!.stop();
     if (code !== 0) {
-      const last = daemon!.log.slice(-3).map(({ msg }) => msg);
+      const last = daemon!.log.slice(-3).map((line) => JSON.stringify(line).slice(0, 600));
       const { signal } = await daemon!.exit;
       wrong.push(
         `a daemon that was stopped ended with ${code ?? signal}, after ${last.join("; ")}`,
