@@ -7,8 +7,8 @@ import type { Log } from "../lib/log.ts";
 /** Where gateway.yaml does not say how long: a balancer that asks every second or two has heard it by then. */
 const ANNOUNCE_MS = 5_000;
 
-/** After the drain time. Workers have theirs first. */
-const END_MS = { alone: 5_000, workers: 35_000 };
+/** After the drain time. The ledger has ten seconds of them for a store that is away, or has to be opened again; workers have theirs first. */
+const END_MS = { alone: 20_000, workers: 35_000 };
 
 /** For an answer to an operator's program that is just being written. */
 export const ADMIN_MS = 1_000;
