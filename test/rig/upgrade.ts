@@ -99,7 +99,10 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
   let now: Status | undefined;
   await until(
     async () =>
-      (now = await statusOf(daemon).catch(() => undefined)) !== undefined && now.pid !== old,
+      (now = await statusOf(daemon).catch(() => undefined)) !== undefined &&
+      now.pid !== old &&
+      // It can be asked before a port of clients is its own.
+      now.state === "serving",
     () => "another process serves",
   );
   pids.add(now!.pid);
