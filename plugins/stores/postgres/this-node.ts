@@ -47,6 +47,12 @@ export class ThisNode {
     if (this.owed.length > 0 && !this.lost) await this.mend(ask);
   }
 
+  /** What the database has lost is told before this node ends, or stays on its disk for the next one. */
+  async allTold(ask: Ask): Promise<Ask> {
+    await this.catchUp(ask);
+    return this.lost ? fenced() : ask;
+  }
+
   /** Two copies of it: here, and on this node's own disk. */
   async keep(commands: readonly StoreCommand[], verdicts: readonly Verdict[]): Promise<void> {
     const { epoch, n } = this.writing();

@@ -136,7 +136,7 @@ class InstanceWriter implements Writer {
   }
 
   async #leave({ instance, epoch }: Writing): Promise<void> {
-    const ask = await this.#line.ask();
+    const ask = await this.#node.allTold(await this.#line.ask());
     await this.#slices?.giveAll(ask, instance);
     await leave(ask, this.#of.schema, epoch);
   }
