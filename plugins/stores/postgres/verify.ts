@@ -133,9 +133,9 @@ async function* stretchesOf(
     ]);
     return { batches: batches!, entries: entries!, notes: notes! };
   };
-  let next = read(from);
+  let next: Promise<Read> | undefined;
   for (let after = from; after < upTo; after += STRIDE) {
-    const now = await next;
+    const now = await (next ?? read(after));
     if (after + STRIDE < upTo) {
       next = read(after + STRIDE);
       // It is waited for a stretch later, or not at all.
