@@ -121,12 +121,16 @@ async function begin(
       said: (line) => ctx.log.info({ line }, "a plugin outside wrote a line"),
     }),
     answers: lent(ctx, asks),
-    heard: (name, given) =>
-      name === "enough" ? asks.enough(given) : heard(name, given, stages, ctx),
+    heard(name, given) {
+      if (name === "enough") asks.enough(given);
+      else if (name === "over") told.take(String(isMapping(given) ? given["x"] : undefined));
+      else heard(name, given, stages, ctx);
+    },
     setup: (link) => link.ask("setup", setup),
     lost: (why, pauseMs) => {
       stages.lost();
       asks.lost();
+      told.lost();
       ctx.log.warn({ why, again_ms: pauseMs }, "a plugin outside has ended, and is begun again");
     },
   });

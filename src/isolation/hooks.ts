@@ -56,7 +56,7 @@ function done(x: X, said: Readonly<Record<string, unknown>>): void {
 
 /** `has`: the hooks that it said it has. */
 export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
-  const asking = new Asking(of);
+  const asking = new Asking(of, has.includes("watch"));
   const settles = has.includes("settle");
   const hooks: { [H in OutsideHook]: NonNullable<Hooks[H]> } = {
     admit: (x, credential) => asking.admit(x, credential),
@@ -76,9 +76,11 @@ export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
 
 class Asking {
   readonly #of: Outside;
+  readonly #looks: boolean;
 
-  constructor(of: Outside) {
+  constructor(of: Outside, looks: boolean) {
     this.#of = of;
+    this.#looks = looks;
   }
 
   /** With the request, where it was not told of it yet. */
@@ -158,8 +160,11 @@ class Asking {
     }
   }
 
+  /** What only looks may still be looking at the end, and asks of the request then: it says when it has heard that this is over. */
   over({ id }: Arrival): void {
-    this.#of.told.take(id)?.link.mention("over", { x: id });
+    const { told } = this.#of;
+    const one = this.#looks ? told.get(id) : told.take(id);
+    one?.link.mention("over", { x: id });
   }
 
   readonly #with = (request: ModelRequest, x: Exchange) => (link: OutsideLink) => {

@@ -25,4 +25,10 @@ export class ToldRequests<V> {
   take(id: string): V | undefined {
     return this.#newer.take(id) ?? this.#older.take(id);
   }
+
+  /** The other side is gone, and what it was told with it. */
+  lost(): void {
+    this.#newer = new Passing();
+    this.#older = new Passing();
+  }
 }

@@ -165,7 +165,7 @@ export class OutsidePlugin implements GatewayEnd {
   #told({ tell, with: given }: Telling): void {
     const said = (given ?? {}) as Said;
     if (tell === "ping") this.tell("pong", {});
-    else if (tell === "over") this.#exchanges.over(said["x"]);
+    else if (tell === "over") this.#over(said["x"]);
     else if (tell === "gone") this.#exchanges.gone(said["x"]);
     else if (tell === "leave") this.#scope.leave();
     else if (tell === "stage") this.#stage(said);
@@ -176,6 +176,12 @@ export class OutsidePlugin implements GatewayEnd {
     } else if (tell === "passed") {
       this.#stages.take(String(said["stage"]))?.end();
     }
+  }
+
+  /** What was asked of it by a look at its end was asked before this is said. */
+  #over(id: string): void {
+    this.#exchanges.over(id);
+    if (this.#made["watch"]) this.#out.along(written({ tell: "over", with: { x: id } }));
   }
 
   #stage({ stage, hook, ...given }: Said): void {

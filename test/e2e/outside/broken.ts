@@ -59,8 +59,10 @@ export default defineMiddleware({
     edit: ({ headers, body }) =>
       headers["x-edit"] ? { messages: [...(body.messages as any), { role: "user", content: headers["x-edit"] }], user: undefined } as never : undefined,
     watch: (call, stop) => (event) => {
-      if (event.type === "finish" && call.exchange.headers["x-do"] === "ask-at-the-end")
-        asks({ header() {} }, { ask: (of: any) => ctx.ask(of, { as: call.exchange }) }, "other/echo")
+      if (event.type !== "finish" || call.exchange.headers["x-do"] !== "ask-at-the-end") return;
+      // The gateway is long through with the request.
+      for (const end = Date.now() + 300; Date.now() < end; ) ;
+      asks({ header() {} }, { ask: (of: any) => ctx.ask(of, { as: call.exchange }) }, "other/echo")
           .then(() => ctx.log.info({}, "asked beside an answer"), (error) => stop({ kind: "internal", message: String(error) }));
     },
     async inspect(request, x) {
