@@ -1,6 +1,6 @@
 // This node as the database knows it: its row, its number, its chain, and what it has open. What is not known after a broken connection is found out
 // before anything else is written.
-import type { LimitCrossing, StoreCommand, Verdict } from "tollgate/plugin";
+import type { InstanceFacts, LimitCrossing, StoreCommand, Verdict } from "tollgate/plugin";
 import { beat, join, type Alive } from "./beat.ts";
 import type { Mine } from "./calls.ts";
 import { presumedOf } from "./dead.ts";
@@ -42,9 +42,21 @@ export class ThisNode {
 
   /** Before anything is asked: what is not known is found out, and what the database has lost is told. */
   async catchUp(ask: Ask): Promise<void> {
+    await this.#know(ask);
+    if (this.owed.length > 0 && !this.lost) await this.mend(ask);
+  }
+
+  /** False: it was taken for dead, or the database knows nothing of it. What is to be told is told under a new row then. */
+  async goesOn(ask: Ask, about?: InstanceFacts): Promise<boolean> {
+    await this.#know(ask);
+    if (this.lost || !(await this.lives(ask, false, { about }))) return false;
+    await this.mend(ask);
+    return true;
+  }
+
+  async #know(ask: Ask): Promise<void> {
     if (this.pending || (this.me && this.known !== this.#line.made)) await this.findOut(ask);
     this.known = this.#line.made;
-    if (this.owed.length > 0 && !this.lost) await this.mend(ask);
   }
 
   /** What the database has lost is told before this node ends, or stays on its disk for the next one. */
@@ -107,23 +119,25 @@ export class ThisNode {
     if (!folder) return;
     // A process that this one succeeds may have had its name.
     const own = this.tape?.instance === instance;
+    const before = this.me;
     for (const left of await leftIn(folder(), own ? instance : "")) {
       const as = (epoch: number) => {
         this.me = { instance: left.instance, epoch, n: 0, head: Buffer.alloc(0) };
         return (facts: readonly StoreCommand[]) => this.exactly(ask, facts);
       };
-      const commands = await retell(ask, schema, left, { leaseMs, as });
+      // Where it breaks, this node is the one that it was.
+      const commands = await retell(ask, schema, left, { leaseMs, as }).finally(
+        () => (this.me = before),
+      );
       await forget(folder(), left);
       if (commands > 0) this.sight.hear({ type: "retold", instance: left.instance, commands });
     }
-    if (!own) {
-      await this.tape?.end(false);
-      this.tape = new Tape(folder(), instance, (error) =>
-        this.sight.hear({ type: "unkept", why: wordsOf(error) }),
-      );
-      await this.tape.begin();
-    }
-    this.me = undefined;
+    if (own) return;
+    await this.tape?.end(false);
+    this.tape = new Tape(folder(), instance, (error) =>
+      this.sight.hear({ type: "unkept", why: wordsOf(error) }),
+    );
+    await this.tape.begin();
   }
 
   writing(): Writing {

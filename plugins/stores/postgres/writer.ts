@@ -66,8 +66,9 @@ class InstanceWriter implements Writer {
     { instance, about }: StoreOwner,
     hear: (news: StoreNews) => void,
   ): Promise<{ epoch: number; presumed: number }> {
+    // One that was taken for dead can tell nothing before it is opened.
     return this.#inTurn(() =>
-      this.#tried(async (ask) => {
+      this.#anyhow(async (ask) => {
         this.#node.sight.hear = (news) => {
           // An erasure changes keys too: what this node repeats of its open calls may have been taken out of them.
           if (news.type === "keys" && this.#node.mine.size > 0)
@@ -75,9 +76,7 @@ class InstanceWriter implements Writer {
           hear(news);
         };
         this.#about = about ?? this.#about;
-        const known =
-          this.#node.me?.instance === instance && (await this.#node.lives(ask, false, { about }));
-        if (!known) {
+        if (this.#node.me?.instance !== instance || !(await this.#node.goesOn(ask, about))) {
           await this.#node.retell(ask, instance);
           await this.#node.join(ask, instance, about);
         }
@@ -173,22 +172,21 @@ class InstanceWriter implements Writer {
     return this.#node.exactly(ask, batch);
   }
 
+  #tried<T>(work: (ask: Ask) => Promise<T>, away?: (trouble: Trouble) => void): Promise<T> {
+    return this.#anyhow(async (ask) => {
+      await this.#node.catchUp(ask);
+      return work(ask);
+    }, away);
+  }
+
   /** `away` hears of each connection that breaks under the work. */
-  #tried<T>(
+  #anyhow<T>(
     work: (ask: Ask) => Promise<T>,
     away = ({ times, why }: Trouble) => {
       if (times === 2) this.#node.sight.hear({ type: "away", why });
     },
   ): Promise<T> {
-    if (this.apart) return this.#outage!.away();
-    return trying(
-      this.#line,
-      async (ask) => {
-        await this.#node.catchUp(ask);
-        return work(ask);
-      },
-      away,
-    );
+    return this.apart ? this.#outage!.away() : trying(this.#line, work, away);
   }
 
   /** A node with a disk of its own does not wait for its database: what it can, it decides by itself. */

@@ -183,20 +183,13 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "each line is complained of": ["this.#broken = true;", ""],
   }),
   ...of("reuniting", ["reuniting", "postgres-failover"], {
-    "one that is taken for dead tries for ever": [
-      'if (faultOf(error)?.code === "fenced") return false;',
-      "",
-    ],
     "a key that was revoked meanwhile is good for its first call": [
       "    await node.lives(ask);\n  }",
       "  }",
     ],
   }),
   ...of("reuniting", ["reuniting", "postgres-apart"], {
-    "it goes on as one that is dead": [
-      "return !node.lost && (await node.lives(ask)) !== false;",
-      "return !node.lost;",
-    ],
+    "it goes on as one that is dead": ["if (!(await node.goesOn(ask, about))) {", "if (false) {"],
     "what is being decided meanwhile is not told": [
       "else if (outage.deciding) await outage.deciding;",
       "",
@@ -242,6 +235,15 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   ...of("this-node", ["this-node", "postgres-failover", "postgres-doubt"], {
+    "one that is taken for dead tries for ever": [
+      "    await this.#know(ask);\n    if (this.lost ||",
+      "    await this.catchUp(ask);\n    if (this.lost ||",
+    ],
+    "it ends before it has told all": [
+      "    await this.catchUp(ask);\n    return this.lost ? fenced() : ask;",
+      "    return ask;",
+    ],
+    "it is another one where a telling broke": ["() => (this.me = before),", "() => {},"],
     "a database that was set back is not seen": ["if (n >= before) return;", "return;"],
     "a batch that happened is told again": ["if (pending?.head.equals(head)) pending.done();", ""],
     "a new connection is the old one": ["this.known !== this.#line.made", "false"],

@@ -9,7 +9,7 @@ import type { StoreNews } from "../../../src/plugin/instance.ts";
 import type { Store, StoreCommand } from "../../../src/plugin/store.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
 import { postgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { hasPostgres, startPostgres, startReplica } from "../../kit/postgres.ts";
+import { hasPostgres, startPostgres, startReplica, type Postgres } from "../../kit/postgres.ts";
 import { tcpProxy } from "../../kit/tcp-proxy.ts";
 import { until } from "../../kit/waits.ts";
 import { settings } from "./made-postgres.ts";
@@ -114,6 +114,55 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
   });
 
   it.each([
+    { who: "a gateway that hears of it with its next batch", ends: false },
+    { who: "the one that comes after such a gateway ended in good order", ends: true },
+  ])("taken for dead by the new primary, $who tells what was lost", async ({ ends }) => {
+    await using primary = await startPostgres();
+    const url = await primary.database();
+    await using road = await tcpProxy(primary);
+    const folder = await mkdtemp(join(tmpdir(), "tollgate-failover-"));
+    const { address } = settings(road.through(url));
+    const all = { address, owner: address, reports: address, clock: "database" } as const;
+    const opened = async (instance: string) => {
+      const store = postgresStore(settings(url, { ...all, folder: () => folder }));
+      await store.open({ instance }, () => {});
+      return store;
+    };
+    let one = await opened("one");
+    await one.apply([take("a")]);
+    await using replica = await startReplica(primary);
+    const known = async () =>
+      Number(await primary.sql(replica.at(url), "SELECT count(*) FROM tollgate.entry"));
+    await until(async () => (await known()) === 1);
+    await primary.deafen();
+    await one.apply([pay("a"), take("b")]);
+    await primary.kill();
+    await replica.promote();
+    await primary.sql(replica.at(url), "UPDATE tollgate.node SET state = 'dead'");
+    road.lead(replica.port);
+    if (ends) {
+      // Its beat finds the new one. No batch has asked of it what it knows.
+      await until(async () => (await connectedTo(primary, replica.at(url))) > 0);
+      await one.close();
+      one = await opened("two");
+    } else {
+      await told(one, [take("c")], () => one.open({ instance: "one" }, () => {}));
+    }
+    const of = async (attempt: string) =>
+      (await one.entries({ attempt })).items.map(({ kind, outcome }) =>
+        kind === "settle" ? outcome : kind,
+      );
+    expect([
+      ["reserve", "ok"],
+      ["reserve", "presumed", "adjust"],
+    ]).toContainEqual(await of("a"));
+    expect((await of("b"))[0]).toBe("reserve");
+    expect(await one.verify!()).toEqual([]);
+    await one.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it.each([
     { who: "a gateway that the new primary takes for dead", ends: undefined },
     { who: "the one that comes after such a gateway was killed", ends: false },
     { who: "the one that comes after such a gateway ended in good order", ends: true },
@@ -178,6 +227,14 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
     },
   );
 });
+
+const connectedTo = async (server: Postgres, url: string): Promise<number> =>
+  Number(
+    await server.sql(
+      url,
+      "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tollgate%' AND backend_type = 'client backend'",
+    ),
+  );
 
 /** As the host does: opened again where it was taken for dead, and told again while nothing answers. */
 async function told(

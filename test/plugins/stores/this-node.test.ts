@@ -1,8 +1,11 @@
 // What a gateway concludes from its own row, of which it asks each new connection: what has happened of a batch whose answer was lost, and what a database
 // that was set back does not know any more.
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import type { StoreNews } from "../../../src/plugin/instance.ts";
-import { reserve } from "../../../src/testing/store.ts";
+import { reserve, settle } from "../../../src/testing/store.ts";
 import type { Line } from "../../../plugins/stores/postgres/line.ts";
 import { ThisNode } from "../../../plugins/stores/postgres/this-node.ts";
 import { settings } from "./made-postgres.ts";
@@ -76,4 +79,24 @@ it("under a new row it still has what it was told under the one before, for a da
     "a3",
     "b1",
   ]);
+});
+
+it("where the telling of what another process left breaks, it is the one that it was", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tollgate-left-"));
+  await mkdir(join(folder, "tape-two"));
+  await writeFile(
+    join(folder, "tape-two", "owed"),
+    `${JSON.stringify([settle("a", { costNano: null })])}\n`,
+  );
+  const of = { ...settings("postgres://localhost/none"), named: true, folder: () => folder };
+  const node = new ThisNode({ made: 1 } as Line, of);
+  node.me = { instance: "one", epoch: 1, n: 3, head: HEAD };
+  const breaks = async ({ text }: { text: string }) => {
+    if (text.startsWith("SELECT epoch") || text.startsWith("UPDATE")) return [];
+    if (text.startsWith("INSERT")) return [{ epoch: "7" }];
+    throw new Error("it broke off");
+  };
+  await expect(node.retell(breaks, "one")).rejects.toThrow("it broke off");
+  expect(node.me).toEqual({ instance: "one", epoch: 1, n: 3, head: HEAD });
+  await rm(folder, { recursive: true });
 });
