@@ -1,8 +1,9 @@
 // Between the two gateways of an upgrade no control socket is there for a moment: what asks meanwhile waits, and a health check is well.
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import type { Status } from "../../src/gateway/types.ts";
 import { faultOf } from "../../src/model/error.ts";
 import { askControl } from "../../src/gateway/control/asking.ts";
+import { gone } from "../kit/alive.ts";
 import { folder } from "../kit/command-line.ts";
 import { startGateway } from "../kit/daemon.ts";
 import { quiet } from "../kit/waits.ts";
@@ -12,9 +13,14 @@ it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (wo
     yaml: `workers: ${workers}\ndrain: { for: 1s }\nproviders: { demo: { use: demo } }\n`,
   });
   let next = gateway.pid;
-  onTestFinished(() => {
-    if (next !== gateway.pid) process.kill(next, "SIGKILL");
-  });
+  // The one that came next is gone before its folder is.
+  await using _ = {
+    [Symbol.asyncDispose]: async () => {
+      if (next === gateway.pid) return;
+      process.kill(next, "SIGKILL");
+      await gone(next);
+    },
+  };
   process.kill(gateway.pid, "SIGUSR2");
   let ended = 0;
   for (; next === gateway.pid; await quiet(2)) {

@@ -5,16 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { askControl } from "../../src/gateway/control/asking.ts";
+import { isAlive } from "../kit/alive.ts";
 import { KEPT, root } from "../kit/program.ts";
 import { until } from "../kit/waits.ts";
-
-const isThere = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
 
 it("a signal to npm stops the gateway as one to itself would", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-npm-"));
@@ -42,8 +35,8 @@ it("a signal to npm stops the gateway as one to itself would", async () => {
     return status !== undefined;
   });
   const { pid } = (await askControl(stateDir, "status")) as unknown as { pid: number };
-  onTestFinished(() => void (isThere(pid) && process.kill(pid, "SIGKILL")));
+  onTestFinished(() => void (isAlive(pid) && process.kill(pid, "SIGKILL")));
   npm.kill("SIGTERM");
-  await until(() => !isThere(pid));
+  await until(() => !isAlive(pid));
   expect(said).toContain("npm is gone");
 });

@@ -1,6 +1,7 @@
 // A plugin in a process of its own, with the gateway that runs: what it may do, what it may not, and what becomes of the others when it
 // breaks.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { gone } from "../kit/alive.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { quiet, until } from "../kit/waits.ts";
@@ -45,22 +46,8 @@ async function ask(
   return { status: answer.status, text: await answer.text(), headers: answer.headers };
 }
 
-const alive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 const pidOf = async (at: Daemon): Promise<number> =>
   ((await at.ask("middleware.guard/pid")) as { pid: number }).pid;
-
-const gone = (pid: number): Promise<void> =>
-  until(
-    () => !alive(pid),
-    () => `the end of ${pid}`,
-  );
 
 /** Others ask as long as it lasts, and none of them may fail. */
 async function beside<T>(at: Daemon, work: () => Promise<T>): Promise<T> {

@@ -4,17 +4,10 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { Status } from "../../src/gateway/types.ts";
+import { isAlive } from "../kit/alive.ts";
 import { folder } from "../kit/command-line.ts";
 import { startGateway } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
-
-const lives = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
 
 it("the process that takes over is known before the one before it ends, and a stop is the new one's", async () => {
   await using here = await folder();
@@ -42,10 +35,10 @@ it("the process that takes over is known before the one before it ends, and a st
     next = (status as Status | undefined)?.pid ?? next;
     return next !== gateway.pid;
   });
-  onTestFinished(() => void (lives(next) && process.kill(next, "SIGKILL")));
+  onTestFinished(() => void (isAlive(next) && process.kill(next, "SIGKILL")));
   expect(await atTheEnd).toContain(`MAINPID=${next}`);
   await until(async () => (await said()).includes(`READY=1 MAINPID=${next}`));
   process.kill(next, "SIGTERM");
-  await until(() => !lives(next));
+  await until(() => !isAlive(next));
   await until(async () => (await said()).endsWith("STOPPING=1 STATUS=stopping\n"));
 });

@@ -9,6 +9,7 @@ import type { Entry } from "tollgate/plugin";
 import { describe, expect, it } from "vitest";
 import { askControl } from "../../src/gateway/control/asking.ts";
 import type { Status } from "../../src/gateway/types.ts";
+import { isAlive } from "../kit/alive.ts";
 import { startGateway, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
 import { tollgate } from "../kit/command-line.ts";
 import { quiet, until } from "../kit/waits.ts";
@@ -165,15 +166,6 @@ async function once<T>(look: () => Promise<T>, so: (seen: T) => boolean): Promis
   await until(async () => so((seen = await look())));
   return seen!;
 }
-
-const isThere = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 describe("workers: 2", () => {
   it("limits, budgets and the ledger are exact over both", async () => {
@@ -374,7 +366,7 @@ describe("workers: 2", () => {
     for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
     const after = await pidsOf(gateway);
     expect(after.filter((pid) => before.includes(pid))).toHaveLength(1);
-    const gone = async () => before.filter(isThere).length;
+    const gone = async () => before.filter(isAlive).length;
     await once(gone, (n) => n === 1);
     expect(processes(await many(20, gateway))).toBe(2);
     expect((await entries(gateway)).every(({ outcome }) => outcome !== "presumed")).toBe(true);
@@ -388,11 +380,11 @@ describe("workers: 2", () => {
     // As a terminal or an init system does it: every process is told.
     for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
     await quiet(300);
-    expect(isThere(pids[0]!) && isThere(pids[1]!)).toBe(true);
+    expect(isAlive(pids[0]!) && isAlive(pids[1]!)).toBe(true);
     up.letGo();
     for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
     expect((await gateway.exit).code).toBe(0);
-    expect(pids.filter(isThere)).toEqual([]);
+    expect(pids.filter(isAlive)).toEqual([]);
   });
 
   it("SIGTERM: a client whose connection no worker has yet is served", async () => {
@@ -440,7 +432,7 @@ describe("workers: 2", () => {
     const pids = await pidsOf(gateway);
     gateway.kill("SIGKILL");
     await gateway.exit;
-    const gone = async () => pids.filter(isThere).length;
+    const gone = async () => pids.filter(isAlive).length;
     await once(gone, (n) => n === 0);
     await using next = await start(up.base, { dir: gateway.dir });
     const line = await next.line((l) => l.msg.startsWith("calls that a crash left open"));
