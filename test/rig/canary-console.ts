@@ -121,6 +121,7 @@ const to = from + 3 * HOUR;
 /** What pages ask without an id of anything. */
 const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   status: [{}],
+  fleet: [{}],
   reload: [{}],
   readings: [{}],
   "stats.recent": [{ windowMs: HOUR }],

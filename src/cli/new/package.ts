@@ -81,6 +81,7 @@ function manifestOf({ sort, name }: NewPackage, special: Special): object {
       prepack: "npm run build",
     },
     peerDependencies: { tollgate: `>=${major}.${minor} <2` },
+    // Compiler and tests are exactly those that this version is tested with: of a newer one not every part may be published yet.
     devDependencies: {
       "@types/node": devDependencies["@types/node"] ?? "^24",
       tollgate: `^${version}`,
