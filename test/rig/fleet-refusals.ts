@@ -12,6 +12,8 @@ const NEVER = ["40P01", "40001"];
 
 export class Refusals {
   readonly #counts = new Map<string, number>();
+  /** Which transactions stood in each other's way. */
+  readonly #told: string[] = [];
   #rest = "";
 
   readonly says = (text: string): void => {
@@ -20,6 +22,7 @@ export class Refusals {
     for (const line of lines) {
       const code = /^([0-9A-Z]{5}) ERROR:/.exec(line)?.[1];
       if (code !== undefined) this.#counts.set(code, (this.#counts.get(code) ?? 0) + 1);
+      else if (/^(40P01 |\t)/.test(line) && this.#told.length < 30) this.#told.push(line.trim());
     }
   };
 
@@ -29,7 +32,8 @@ export class Refusals {
 
   get wrong(): string[] {
     return NEVER.filter((code) => this.of(code) > 0).map(
-      (code) => `the database ended ${this.of(code)} transactions with ${code}`,
+      (code) =>
+        `the database ended ${this.of(code)} transactions with ${code}: ${this.#told.join(" ")}`,
     );
   }
 }
