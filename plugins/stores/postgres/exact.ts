@@ -217,11 +217,11 @@ async function lock(
   const list = texts(ids);
   const [, rows, clock] = await all([
     ask({
-      text: `INSERT INTO ${s}.meter (id) SELECT x.id FROM unnest($1::text[]) AS x(id) ORDER BY x.id COLLATE "C" ON CONFLICT DO NOTHING`,
+      text: `SELECT ${s}.lock_1($1::text[])`,
       values: [list],
     }),
     ask({
-      text: `SELECT id, level, held, at, max, peak, told FROM ${s}.meter WHERE id = ANY ($1::text[]) ORDER BY id FOR NO KEY UPDATE`,
+      text: `SELECT id, level, held, at, max, peak, told FROM ${s}.meter WHERE id = ANY ($1::text[])`,
       values: [list],
     }),
     ask({ text: CLOCK }),

@@ -4,7 +4,7 @@
 // 1. A look without locks: what cannot fit writes nothing at all.
 // 2. The fence, the sign of life, the chain and the number: one row, which only its node writes.
 // 3. Exactly once: a call is open or it is not, and its rows have one identity.
-// 4. Meters last, in the order of their names: locked briefly, and never crosswise.
+// 4. Meters last, in the order of their names, new ones with the others: locked briefly, and never crosswise.
 //
 // The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
 
@@ -65,7 +65,28 @@ export const ARGUMENTS = [
 const ENTRIES = ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith("e_"));
 
 /** `s`: the schema. */
-export const gate = (s: string): string => apply(s) + beats(s);
+export const gate = (s: string): string => lock(s) + apply(s) + beats(s);
+
+/** Meters, also those that are new. */
+const lock = (s: string): string => `
+CREATE FUNCTION ${s}.lock_1(m_id text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $lock$
+DECLARE x text;
+BEGIN
+  IF (SELECT count(*) FROM ${s}.meter WHERE id = ANY (m_id)) = cardinality(m_id) THEN
+    PERFORM 1 FROM ${s}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
+    RETURN;
+  END IF;
+  -- One that another is making is waited for in its turn: with those behind it in hand both would wait for ever.
+  FOR x IN SELECT u.id FROM unnest(m_id) AS u(id) ORDER BY u.id COLLATE "C" LOOP
+    LOOP
+      PERFORM 1 FROM ${s}.meter WHERE id = x FOR NO KEY UPDATE;
+      EXIT WHEN FOUND;
+      INSERT INTO ${s}.meter (id) VALUES (x) ON CONFLICT DO NOTHING;
+      EXIT WHEN FOUND;
+    END LOOP;
+  END LOOP;
+END $lock$;
+`;
 
 const apply = (s: string): string => `
 CREATE FUNCTION ${s}.apply_1(${ARGUMENTS.map((each) => each.join(" ")).join(", ")})
@@ -73,14 +94,14 @@ RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $gate$
 #variable_conflict use_column
 DECLARE
   t bigint := coalesce(p_at, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
-  k int; fits boolean; back boolean; states text[]; versions text; was record;
+  k int; fits boolean; back boolean; fresh boolean; states text[]; versions text; was record;
 BEGIN
   PERFORM set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', '700', true);
   IF p_later THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
   IF cardinality(m_id) > 0 THEN
-    SELECT bool_and(${FITS}), bool_or(x.period > 0 AND m.at - t > ${DISORDER_MS}), array_agg(${STATE} ORDER BY x.ord)
-      INTO fits, back, states FROM ${SUMS} LEFT JOIN ${s}.meter m ON m.id = x.id;
+    SELECT bool_and(${FITS}), bool_or(x.period > 0 AND m.at - t > ${DISORDER_MS}), bool_or(m.id IS NULL), array_agg(${STATE} ORDER BY x.ord)
+      INTO fits, back, fresh, states FROM ${SUMS} LEFT JOIN ${s}.meter m ON m.id = x.id;
     IF back THEN RETURN ARRAY['look', versions, t::text]; END IF;
     IF NOT fits THEN
       -- What was let through once is not refused when it is told again.
@@ -116,10 +137,9 @@ BEGIN
   END IF;
   INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
   IF cardinality(m_id) > 0 THEN
-    PERFORM 1 FROM ${s}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
-    GET DIAGNOSTICS k = ROW_COUNT;
-    IF k < cardinality(m_id) THEN
-      INSERT INTO ${s}.meter (id) SELECT x.id FROM unnest(m_id) AS x(id) ORDER BY x.id COLLATE "C" ON CONFLICT DO NOTHING;
+    IF fresh THEN
+      PERFORM ${s}.lock_1(m_id);
+    ELSE
       PERFORM 1 FROM ${s}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
     END IF;
     SELECT bool_and(${FITS}), array_agg(${STATE} ORDER BY x.ord)
@@ -142,16 +162,17 @@ const beats = (s: string): string => `
 CREATE FUNCTION ${s}.beat_1(p_node int, p_dead boolean, p_about text, p_said bigint)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
 #variable_conflict use_column
-DECLARE t bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
+DECLARE look timestamptz := clock_timestamp(); t bigint := floor(extract(epoch FROM look) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
-  SELECT alive + lease < clock_timestamp() INTO silent FROM ${s}.node WHERE epoch = p_node;
+  SELECT alive + lease < look INTO silent FROM ${s}.node WHERE epoch = p_node;
   UPDATE ${s}.node SET alive = clock_timestamp(), seen = versions, about = coalesce(p_about, about), ahead = coalesce(p_said - t, ahead)
     WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
   IF p_dead AND is_live THEN
-    -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once.
-    UPDATE ${s}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < clock_timestamp();
+    -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once. By one moment for
+    -- both, or two that look at once could each have the other's row to wait for.
+    UPDATE ${s}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < look;
     SELECT array_agg(d.epoch::text) INTO gone FROM ${s}.node d
       WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${s}.open o WHERE o.node = d.epoch);
   END IF;

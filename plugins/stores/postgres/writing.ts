@@ -73,7 +73,7 @@ export function write(
       costNano === null ? null : String(costNano),
     ]);
   if (changed.length > 0) writeMeters(changed, s, say);
-  for (const [hash, price] of of.prices)
+  for (const [hash, price] of [...of.prices].toSorted(([a], [b]) => (a < b ? -1 : 1)))
     say(`INSERT INTO ${s}.price VALUES ($1, $2) ON CONFLICT DO NOTHING`, [hash, toJson(price)]);
   return asked;
 }
