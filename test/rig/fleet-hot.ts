@@ -1,5 +1,6 @@
 // One budget that every call of every gateway draws on: how many calls a second a fleet makes of it where each is counted at the budget's row, and where it is
-// counted in slices; both by turns, in one run. Stores alone, each by a road of its own: what a gateway does besides is no part of it.
+// counted in slices; both by turns, in one run; how often a batch has to be asked; and how long a thousand calls wait for a no where it is spent. Stores
+// alone, each by a road of its own: what a gateway does besides is no part of it.
 import { postgresStore, type PostgresStore } from "../../plugins/stores/postgres/store.ts";
 import { reserve, settle } from "../../src/testing/store.ts";
 import { startPostgres } from "../kit/postgres.ts";
@@ -88,6 +89,53 @@ async function drawn(of: Of): Promise<Seen> {
   return seen;
 }
 
+/** Away from the end of a budget a batch is asked so often, in the mean. */
+const ROUNDS = 1.2;
+
+/** By the server's own count. A store tells of what it did when it ends. */
+async function askedABatch(sql: (text: string) => Promise<string>): Promise<number> {
+  const asked = "SELECT calls FROM pg_stat_user_functions WHERE funcname = 'apply_1'";
+  return Number(await sql(`SELECT (${asked}) / count(*)::numeric FROM tollgate.batch`));
+}
+
+/** A thousand calls at once of a budget that is spent. */
+const MANY = 1_000;
+const SPENT = { p50: 50, max: 150 };
+
+async function refusals(of: Pick<Of, "url" | "nodes" | "delayMs">): Promise<Seen> {
+  await using stack = new AsyncDisposableStack();
+  const claims = [
+    { scope: "account:spent", unit: "nano_usd", max: 10n * TAKE, per: "total", take: TAKE },
+  ] as const;
+  const seen: Seen = { calls: 0, waits: [], wrong: [] };
+  let passed = 0;
+  await Promise.all(
+    Array.from({ length: of.nodes }, async (_, i) => {
+      const road = stack.use(await tcpProxy({ port: Number(new URL(of.url).port) }));
+      road.delay(of.delayMs);
+      const { address } = settings(road.through(of.url));
+      const by = { address, owner: address, reports: address, clock: "database" } as const;
+      const store = postgresStore(settings(of.url, by));
+      stack.defer(() => store.close());
+      await store.open({ instance: `spent-${i}` });
+      for (let n = 0; n < 20; n++) {
+        const at = Date.now();
+        const batch = Array.from({ length: MANY }, (__, k) =>
+          reserve(`spent.${i}.${n}.${k}`, { at, claims }),
+        );
+        const sent = performance.now();
+        const verdicts = await store.apply(batch);
+        // The first one finds it with room.
+        if (n > 0) seen.waits.push(performance.now() - sent);
+        passed += verdicts.filter(({ ok }) => ok).length;
+        seen.calls += MANY;
+      }
+    }),
+  );
+  if (passed !== 10) seen.wrong.push(`${passed} of a budget of 10 were let through`);
+  return seen;
+}
+
 export async function fleetHot(of: {
   nodes: number;
   flying: number;
@@ -95,9 +143,16 @@ export async function fleetHot(of: {
   rounds: number;
   delayMs: number;
   fsync: boolean;
+  /** So many times longer than is promised may a no take. */
+  patience: number;
 }): Promise<Verdict> {
   await using postgres = await startPostgres({
-    settings: [`fsync=${of.fsync ? "on" : "off"}`, "shared_buffers=256MB", "max_wal_size=4GB"],
+    settings: [
+      `fsync=${of.fsync ? "on" : "off"}`,
+      "shared_buffers=256MB",
+      "max_wal_size=4GB",
+      "track_functions=pl",
+    ],
   });
   const url = await postgres.database();
   const wrong: string[] = [];
@@ -120,6 +175,13 @@ export async function fleetHot(of: {
       for (const wait of seen.waits) waits[way].push(wait);
       wrong.push(...seen.wrong);
     }
+  const asked = await askedABatch((text) => postgres.sql(url, text));
+  if (!(asked <= ROUNDS)) wrong.push(`a batch was asked ${asked} times in the mean`);
+  const spent = await refusals({ url, nodes: Math.min(3, of.nodes), delayMs: of.delayMs });
+  wrong.push(...spent.wrong);
+  const [middle, longest] = [percentile(spent.waits, 0.5), Math.max(...spent.waits)];
+  if (middle > SPENT.p50 * of.patience || longest > SPENT.max * of.patience)
+    wrong.push(`${MANY} calls waited ${middle} ms for a no, at most ${longest} ms`);
   wrong.push(...(await deadlocksIn((text) => postgres.sql(url, text))));
   const rate = (way: keyof typeof ways) => Math.round(calls[way] / of.rounds / of.seconds);
   const at = (way: keyof typeof ways, share: number) =>
@@ -135,14 +197,17 @@ export async function fleetHot(of: {
       "slices-p50-ms": at("slices", 0.5),
       "row-p99-ms": at("row", 0.99),
       "slices-p99-ms": at("slices", 0.99),
+      "asked-a-batch": Math.round(asked * 1_000) / 1_000,
+      "spent-p50-ms": Math.round(middle),
+      "spent-max-ms": Math.round(longest),
     },
     seed: 0,
   };
 }
 
 export const rig: Rig = {
-  options: { nodes: 10, flying: 16, seconds: 4, rounds: 2, delay: 0.3, fsync: "on" },
-  run: ({ nodes, flying, seconds, rounds, delay, fsync }) =>
+  options: { nodes: 10, flying: 16, seconds: 4, rounds: 2, delay: 0.3, fsync: "on", patience: 1 },
+  run: ({ nodes, flying, seconds, rounds, delay, fsync, patience }) =>
     fleetHot({
       nodes: Number(nodes),
       flying: Number(flying),
@@ -150,5 +215,6 @@ export const rig: Rig = {
       rounds: Number(rounds),
       delayMs: Number(delay),
       fsync: fsync === "on",
+      patience: Number(patience),
     }),
 };

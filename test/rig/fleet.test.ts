@@ -8,6 +8,7 @@ import { fleetFigures } from "./fleet-figures.ts";
 import { fleetGate } from "./fleet-gate.ts";
 import { fellShort, fleetRig } from "./fleet.ts";
 import { PLANTS } from "./fleet-plants.ts";
+import { fleetHot } from "./fleet-hot.ts";
 import { LOGGED, Refusals } from "./fleet-refusals.ts";
 import { fleetRoll } from "./fleet-roll.ts";
 import { BESIDE_OTHERS } from "./rig.ts";
@@ -86,6 +87,13 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
     const { wrong, counts } = await fleetGoesOn(AWAY);
     expect(wrong).toEqual([]);
     expect(counts["served"]).toBeGreaterThanOrEqual(AWAY.requests);
+  });
+
+  it("a budget that all draw on: a batch is asked once, and a thousand calls hear a no together where it is spent", async () => {
+    const of = { nodes: 3, flying: 16, seconds: 1, rounds: 1, delayMs: 0.3, fsync: false };
+    const { wrong, counts } = await fleetHot({ ...of, patience: BESIDE_OTHERS });
+    expect(wrong).toEqual([]);
+    expect(counts["row-a-second"]).toBeGreaterThan(0);
   });
 
   it("a gateway that dies between an answer and its row has given no whole answer", async () => {
