@@ -1,6 +1,7 @@
 // A batch through the gate, part of it from slices; and what is known of this node after it, whatever came back.
-import type { StoreCommand, Verdict } from "tollgate/plugin";
+import type { StoreCommand } from "tollgate/plugin";
 import type { Plan } from "./calls.ts";
+import type { Denials } from "./denials.ts";
 import type { Ask, Line } from "./line.ts";
 import { linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
 import type { Slices, Split } from "./slices.ts";
@@ -13,6 +14,9 @@ export interface Passing {
   readonly of: WriterSettings;
   readonly node: ThisNode;
   readonly slices: Slices | undefined;
+  readonly denials: Denials | undefined;
+  /** The moment that decides. */
+  now(at: number): number;
 }
 
 /** Undefined: what is really there has to be read first. */
@@ -72,8 +76,3 @@ function stated(
   for (const [id, state] of sliced) states.set(id, state);
   return { ...said, states: sums.map(({ id }) => states.get(id)!) };
 }
-
-/** Others give back within a second or so what they have set aside. */
-const SOON_MS = 1_000;
-export const sooner = (verdict: Verdict): Verdict =>
-  verdict.ok ? verdict : { ...verdict, retryAfterMs: Math.min(verdict.retryAfterMs, SOON_MS) };

@@ -5,11 +5,12 @@ import { checkCommand, claimed } from "tollgate/store";
 import { Outage } from "./apart.ts";
 import { leave } from "./beat.ts";
 import { labelled } from "./labelled.ts";
-import { atOnce, plan, type Plan } from "./calls.ts";
+import { Denials } from "./denials.ts";
 import type { Writing } from "./exact.ts";
 import type { Ask, Line } from "./line.ts";
-import { passed, sooner, type Passing } from "./passing.ts";
-import { inOrder, judged, type Said } from "./plain.ts";
+import type { Passing } from "./passing.ts";
+import { inOrder } from "./plain.ts";
+import { plainly } from "./plainly.ts";
 import { noted, type Noting } from "./noting.ts";
 import { reunited } from "./reuniting.ts";
 import { Room } from "./room.ts";
@@ -19,8 +20,6 @@ import { isAway, unreachable, wordsOf } from "./trouble.ts";
 import { trying, turns, type Trouble } from "./trying.ts";
 import type { Writer, WriterSettings } from "./writing-door.ts";
 
-/** Rounds of a batch that was full, before it is decided under locks. */
-const ROUNDS = 8;
 /** Another gateway's changes are known here as soon. */
 const BEAT_MS = 1_000;
 /** A node that goes on alone looks so often whether the database is back. */
@@ -41,11 +40,13 @@ class InstanceWriter implements Writer {
   readonly #slices: Slices | undefined;
   readonly #outage: Outage | undefined;
   readonly #room = new Room();
+  readonly #denials: Denials | undefined;
 
   constructor(line: Line, settings: WriterSettings) {
     this.#line = line;
     this.#of = settings;
     this.#node = new ThisNode(line, settings);
+    if (settings.clock !== "command") this.#denials = new Denials();
     const { folder, schema, slicesFrom = 0 } = settings;
     const away = folder ? settings.away : undefined;
     if (away || slicesFrom > 0)
@@ -151,16 +152,15 @@ class InstanceWriter implements Writer {
       return inOrder(batch, new Map());
     }
     const commands = structuredClone(batch);
-    const plain = this.#plan(commands);
     const verdicts =
-      (plain && (await this.#plainly(ask, commands, plain))) ??
-      (await this.#exactly(ask, commands));
+      (await plainly(ask, this.#passing, commands)) ?? (await this.#exactly(ask, commands));
     await this.#node.keep(commands, verdicts);
     return verdicts;
   }
 
   /** It looks at meters alone: what is set aside here of those that it claims goes back first. */
   async #exactly(ask: Ask, batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
+    this.#denials?.clear();
     const slices = this.#slices;
     if (slices?.any) {
       const claims = batch.flatMap((c) =>
@@ -225,50 +225,14 @@ class InstanceWriter implements Writer {
   }
 
   get #passing(): Passing {
-    return { line: this.#line, of: this.#of, node: this.#node, slices: this.#slices };
-  }
-
-  #plan(batch: readonly StoreCommand[]): Plan | undefined {
-    if (this.#of.clock === "command" && !atOnce(batch)) return undefined;
-    return plan(batch, this.#node.mine, this.#node.writing().instance, (at) => this.now(at));
-  }
-
-  /** Undefined: this batch has to go the exact way. */
-  async #plainly(
-    ask: Ask,
-    batch: readonly StoreCommand[],
-    first: Plan,
-  ): Promise<readonly Verdict[] | undefined> {
-    const refused = new Map<string, Verdict>();
-    let of: Plan | undefined = first;
-    for (let round = 0; of && round < ROUNDS; round++) {
-      if (of.steps.length + of.heard.length === 0) return inOrder(batch, refused);
-      const said: Said | undefined = await passed(ask, this.#passing, of, batch);
-      if (!said || said.how === "look") return undefined;
-      if (said.how === "done") return inOrder(batch, refused);
-      if (!("states" in said)) return undefined;
-      const verdicts = judged(of, said);
-      if (said.how === "ok") {
-        this.#slices?.touch(of.sums);
-        return inOrder(batch, new Map([...verdicts, ...refused]));
-      }
-      const denied = [...verdicts].filter(([, { ok }]) => !ok);
-      if (denied.length === 0) return undefined;
-      const eased = await this.#eased(ask, of, new Map(denied));
-      // There is more room than there was.
-      if (eased === "own") continue;
-      for (const [attempt, verdict] of denied)
-        refused.set(attempt, eased === "others" ? sooner(verdict) : verdict);
-      of = this.#plan(batch.filter((c) => !("attempt" in c && refused.has(c.attempt))));
-    }
-    return undefined;
-  }
-
-  /** Slices of budgets at which calls were refused are asked back. */
-  async #eased(ask: Ask, of: Plan, denied: ReadonlyMap<string, Verdict>) {
-    const steps = of.steps.filter(({ command }) => denied.has(command.attempt));
-    const ids = new Set(steps.flatMap(({ taken }) => taken.map(([id]) => id)));
-    return this.#slices?.ease(ask, this.#node.writing().instance, [...ids]);
+    return {
+      line: this.#line,
+      of: this.#of,
+      node: this.#node,
+      slices: this.#slices,
+      denials: this.#denials,
+      now: this.now,
+    };
   }
 
   /** Another gateway's changes are to be known here soon, also where no batch brings the news. */

@@ -99,6 +99,25 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
     "a budget that nobody draws on is hot": [".filter(([, { calls }]) => calls >= LEAST)", ""],
   }),
+  ...of("denials", ["postgres-flood"], {
+    "nothing is remembered": ["last.many < FLOOD ||", "last.many > 0 ||"],
+    "a limit that was raised is spent": ["last.most !== most || take", "take"],
+    "less does not fit either": [" || take < last.take) continue;", ") continue;"],
+    "a few are a flood": ["const FLOOD = 20;", "const FLOOD = 1;"],
+    "a moment is a minute": ["const MOMENT_MS = 250;", "const MOMENT_MS = 60_000;"],
+    "what has ended makes no room": [
+      "if (unhold > 0n) this.#last.delete(id);",
+      "void [id, unhold];",
+    ],
+    "nor in its own batch": [
+      'if (c.do === "settle") this.#givenBack(mine.get(c.attempt)?.row.taken ?? []);',
+      "",
+    ],
+    "a call that was let through is refused when it is told again": [
+      'if (c.do !== "reserve" || mine.has(c.attempt)) continue;',
+      'if (c.do !== "reserve") continue;',
+    ],
+  }),
   // While the database is away.
   ...of("apart", ["reuniting", "postgres-apart", "tape"], {
     "a budget without a slice is spent": [
