@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // What is compiled for one file of tests is kept for the next, and for the threads that it starts.
 process.env["NODE_COMPILE_CACHE"] ??= new URL(
@@ -12,6 +13,15 @@ const CONDITION = "--conditions=tollgate-source";
 /** Folders of tests that leave their process as they found it. */
 const CLEAN = "protocols|unit|walk";
 
+/** Rigs are short texts and take minutes: begun last, one of them would be waited for alone. */
+class RigsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isRig = ({ moduleId }: TestSpecification) => moduleId.includes("/test/rig/");
+    return [...sorted.filter(isRig), ...sorted.filter((file) => !isRig(file))];
+  }
+}
+
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
   test: {
@@ -24,6 +34,7 @@ export default defineConfig({
     setupFiles: ["test/kit/compiled.ts", "test/kit/left-open.ts"],
     // Most files wait for a daemon of their own most of the time: three of them share two cores well.
     maxWorkers: 3,
+    sequence: { sequencer: RigsFirst },
     execArgv: [CONDITION],
     projects: [
       // One process plays many of them: a third of their time was making processes and reading the source anew.
