@@ -128,7 +128,7 @@ const ledgerOf = (
       text: `SELECT b.pos + e.i AS seq, ${SELECTED} FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ${joined(s)}
         WHERE b.pos >= coalesce((SELECT max(pos) FROM ${s}.batch WHERE pos <= ${after}::bigint + 1), 0)
           AND b.pos + e.i > ${after}::bigint AND ${conditions}
-        ORDER BY b.pos + e.i LIMIT ${values.add(size + 1)}`,
+        ORDER BY b.pos, e.i LIMIT ${values.add(size + 1)}`,
       values: values.all,
     });
     return pageOf(

@@ -4,10 +4,9 @@ import type { LedgerQuery, Store, Total } from "tollgate/plugin";
 import {
   Amounts,
   createTotals,
-  depthOf,
-  DEPTHS,
   groupsOf as textGroups,
   type RowFacts,
+  zoneClock,
 } from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
 import { DAY_MS, STATE, SUMS } from "./summing.ts";
@@ -17,12 +16,43 @@ type TotalsQuery = Parameters<Store["totals"]>[0];
 
 /** Days and hours of every zone begin at one of these. */
 const QUARTER_MS = 900_000;
-/** What facts are made of, by how much of it is asked for. */
-const FACTS = [
-  ["provider", "model", "credential", "frontend", "outcome", "state", "price"],
-  ["key", "account"],
-  ["labels"],
+type Fact = keyof RowFacts;
+/** A whole number of quarters, and less than any day has. */
+const SHORT_MS = 20 * 3_600_000;
+/** What has to be known of a group to say where it stands. */
+const FACTS: { readonly [D in TotalsQuery["by"][number]]: readonly Fact[] } = {
+  key: ["key"],
+  account: ["account"],
+  accounts: ["account"],
+  label: ["labels"],
+  labels: ["labels"],
+  provider: ["provider"],
+  model: ["provider", "model"],
+  credential: ["credential"],
+  frontend: ["frontend"],
+  outcome: ["outcome"],
+  price: ["price"],
+  state: ["state"],
+  day: [],
+  hour: [],
+};
+/** And whether it is one that is asked for. */
+const ASKED = [
+  "key",
+  "account",
+  "label",
+  "provider",
+  "model",
+  "credential",
+  "frontend",
+  "outcome",
 ] as const;
+
+/** No more: each makes groups of its own, and a month of calls has nearly as many of all facts as it has calls. */
+function factsFor({ by, zone: _, ...query }: TotalsQuery): readonly Fact[] {
+  const told = [...by, ...ASKED.filter((each) => query[each] !== undefined)];
+  return [...new Set(told.flatMap((each) => FACTS[each]))];
+}
 
 /** Rows of one kind, and which of them. */
 interface Picked {
@@ -42,8 +72,7 @@ interface Source {
 
 export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<readonly Total[]> {
   const { by, zone, ...query } = of;
-  const depth = depthOf(by, query);
-  const facts = depth === undefined ? [] : FACTS.slice(0, DEPTHS.indexOf(depth) + 1).flat();
+  const facts = factsFor(of);
   const timed = by.includes("day") || by.includes("hour");
   const values = new Values();
   const text = sourcesOf(of, s, values)
@@ -96,7 +125,8 @@ function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[
   const { by: _, zone: __, ...query } = of;
   const counted = `${isCounted(query)} AND ${where(query, s, values)}`;
   const days = daysOf(of);
-  if (!days) return [rows(`${s}.entry e`, counted)];
+  const time = timeOf(of, values);
+  if (!days) return [rows(`${s}.entry e`, counted, time)];
   const [from, to] = [values.add(days.from), values.add(days.to)];
   const { from: _from, to: _to, ...others } = query;
   const fresh = `SELECT node, n FROM ${s}.batch WHERE pos IS NULL
@@ -108,9 +138,15 @@ function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[
   }`;
   return [
     ...(days.cut
-      ? [rows(`${s}.entry e`, `${counted} AND (e.at < ${from}::bigint OR e.at >= ${to}::bigint)`)]
+      ? [
+          rows(
+            `${s}.entry e`,
+            `${counted} AND (e.at < ${from}::bigint OR e.at >= ${to}::bigint)`,
+            time,
+          ),
+        ]
       : []),
-    rows(newest, `${counted} AND ${during("e.at")}`),
+    rows(newest, `${counted} AND ${during("e.at")}`, time),
     {
       calls: { table: `${s}.day e`, where: summed },
       used: {
@@ -134,14 +170,14 @@ function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[
 /** For each of what stands before it, by an index. PostgreSQL would read all that there is where it takes that for cheaper: not with an offset. */
 const each = (select: string): string => `CROSS JOIN LATERAL (${select} OFFSET 0)`;
 
-const rows = (table: string, condition: string): Source => ({
+const rows = (table: string, condition: string, time: string): Source => ({
   calls: { table, where: condition },
   used: {
     table: `${table}, json_each_text(e.usage::json) u(unit, value)`,
     where: `e.kind <> 2 AND ${condition}`,
   },
   state: STATE,
-  time: `e.at - mod(e.at, ${QUARTER_MS})`,
+  time,
   sums: SUMS,
 });
 
@@ -156,6 +192,35 @@ function daysOf({
   if (by.includes("hour") || (by.includes("day") && zone !== "UTC")) return undefined;
   const days = { from: Math.ceil(from / DAY_MS) * DAY_MS, to: Math.floor(to / DAY_MS) * DAY_MS };
   return days.from < days.to ? { ...days, cut: days.from !== from || days.to !== to } : undefined;
+}
+
+/** Longer than a report is: a list of so many days is short enough to be sent. */
+const MOST_DAYS = 1_000;
+
+/** A moment of the day, or of the quarter of an hour, that a row is in: which day that is in a zone, is for the host to say. */
+function timeOf({ by, zone = "UTC", from, to }: TotalsQuery, values: Values): string {
+  const quarter = `e.at - mod(e.at, ${QUARTER_MS})`;
+  if (by.includes("hour") || !by.includes("day")) return quarter;
+  if (zone === "UTC") return `e.at - mod(e.at, ${DAY_MS})`;
+  if (from === undefined || to === undefined || to - from > MOST_DAYS * DAY_MS) return quarter;
+  const begin = `${values.add(`{${dayStarts(zone, Math.ceil(from), to).join()}}`)}::bigint[]`;
+  return `(${begin})[width_bucket(e.at, ${begin})]`;
+}
+
+/** `from`, and each moment before `to` at which a day of the zone begins. */
+export function dayStarts(zone: string, from: number, to: number): readonly number[] {
+  const clock = zoneClock(zone);
+  const starts = [from];
+  let day = clock.day(from);
+  for (let at = Math.ceil(from / QUARTER_MS) * QUARTER_MS; at < to; at += QUARTER_MS) {
+    const next = clock.day(at);
+    if (next === day) continue;
+    starts.push(at);
+    day = next;
+    // None is as short.
+    at += SHORT_MS;
+  }
+  return starts;
 }
 
 /** The last moment that a date can say; it ends a day. */
