@@ -1,24 +1,19 @@
 // Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
 // come from the sums of days as far as these go, and all else from rows; one statement, so one moment.
-import type { LedgerQuery, Store, Total } from "tollgate/plugin";
+import type { LedgerQuery, Total } from "tollgate/plugin";
 import {
   Amounts,
   createTotals,
   groupsOf as textGroups,
   type RowFacts,
-  zoneClock,
+  type TotalsQuery,
 } from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
-import { DAY_MS, STATE, SUMS } from "./summing.ts";
+import { daysOf, FAR, timeOf } from "./stretch.ts";
+import { STATE, SUMS } from "./summing.ts";
 import { Values, where } from "./where.ts";
 
-type TotalsQuery = Parameters<Store["totals"]>[0];
-
-/** Days and hours of every zone begin at one of these. */
-const QUARTER_MS = 900_000;
 type Fact = keyof RowFacts;
-/** A whole number of quarters, and less than any day has. */
-const SHORT_MS = 20 * 3_600_000;
 /** What has to be known of a group to say where it stands. */
 const FACTS: { readonly [D in TotalsQuery["by"][number]]: readonly Fact[] } = {
   key: ["key"],
@@ -180,51 +175,6 @@ const rows = (table: string, condition: string, time: string): Source => ({
   time,
   sums: SUMS,
 });
-
-/** Whole days of UTC that the query asks for, and whether it asks for parts of others too; undefined: no day's sum can say it. */
-function daysOf({
-  by,
-  zone = "UTC",
-  ...query
-}: TotalsQuery): { from: number; to: number; cut: boolean } | undefined {
-  const { from = 0, to = FAR, attempt, upstreamId, state } = query;
-  if (attempt !== undefined || upstreamId !== undefined || state === "open") return undefined;
-  if (by.includes("hour") || (by.includes("day") && zone !== "UTC")) return undefined;
-  const days = { from: Math.ceil(from / DAY_MS) * DAY_MS, to: Math.floor(to / DAY_MS) * DAY_MS };
-  return days.from < days.to ? { ...days, cut: days.from !== from || days.to !== to } : undefined;
-}
-
-/** Longer than a report is: a list of so many days is short enough to be sent. */
-const MOST_DAYS = 1_000;
-
-/** A moment of the day, or of the quarter of an hour, that a row is in: which day that is in a zone, is for the host to say. */
-function timeOf({ by, zone = "UTC", from, to }: TotalsQuery, values: Values): string {
-  const quarter = `e.at - mod(e.at, ${QUARTER_MS})`;
-  if (by.includes("hour") || !by.includes("day")) return quarter;
-  if (zone === "UTC") return `e.at - mod(e.at, ${DAY_MS})`;
-  if (from === undefined || to === undefined || to - from > MOST_DAYS * DAY_MS) return quarter;
-  const begin = `${values.add(`{${dayStarts(zone, Math.ceil(from), to).join()}}`)}::bigint[]`;
-  return `(${begin})[width_bucket(e.at, ${begin})]`;
-}
-
-/** `from`, and each moment before `to` at which a day of the zone begins. */
-export function dayStarts(zone: string, from: number, to: number): readonly number[] {
-  const clock = zoneClock(zone);
-  const starts = [from];
-  let day = clock.day(from);
-  for (let at = Math.ceil(from / QUARTER_MS) * QUARTER_MS; at < to; at += QUARTER_MS) {
-    const next = clock.day(at);
-    if (next === day) continue;
-    starts.push(at);
-    day = next;
-    // None is as short.
-    at += SHORT_MS;
-  }
-  return starts;
-}
-
-/** The last moment that a date can say; it ends a day. */
-const FAR = 8_640_000_000_000_000;
 
 /** What groups come to, and then what each of them has used. */
 function selects(

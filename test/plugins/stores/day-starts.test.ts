@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { zoneClock } from "../../../src/lib/zone.ts";
-import { dayStarts } from "../../../plugins/stores/postgres/totals.ts";
+import { dayStarts } from "../../../plugins/stores/postgres/stretch.ts";
 
 const QUARTER = 900_000;
 const DAY = 86_400_000;
