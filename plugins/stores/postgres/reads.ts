@@ -31,6 +31,8 @@ import { Values, where } from "./where.ts";
 type Reads = Pick<Store, "key" | "keys" | "entries" | "totals"> &
   Required<Pick<Store, "accounts" | "counted" | "price" | "size" | "instances">>;
 
+/** Batches that are looked through for a page. */
+const NEAR = 100;
 /** Batches that get their numbers at once. */
 const CLOSED_AT_ONCE = 10_000;
 /** Batches that are added up at once. */
@@ -122,15 +124,26 @@ const ledgerOf = (
     of?.signal?.throwIfAborted();
     const size = pageSize(page);
     const values = new Values();
-    const after = values.add(Number(page?.after ?? 0));
-    const conditions = where(query, s, values);
-    const rows = await reports({
-      text: `SELECT b.pos + e.i AS seq, ${SELECTED} FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ${joined(s)}
-        WHERE b.pos >= coalesce((SELECT max(pos) FROM ${s}.batch WHERE pos <= ${after}::bigint + 1), 0)
-          AND b.pos + e.i > ${after}::bigint AND ${conditions}
-        ORDER BY b.pos, e.i LIMIT ${values.add(size + 1)}`,
+    const after = `${values.add(Number(page?.after ?? 0))}::bigint`;
+    const conditions = `b.pos + e.i > ${after} AND ${where(query, s, values)}`;
+    const most = values.add(size + 1);
+    const from = `pos >= coalesce((SELECT max(pos) FROM ${s}.batch WHERE pos <= ${after} + 1), 0)`;
+    const listed = `SELECT b.pos + e.i AS seq, ${SELECTED} FROM`;
+    // The batches that come next fill most pages. All that there are would be put in order for each.
+    const near = await reports({
+      text: `${listed} (SELECT node, n, pos FROM ${s}.batch WHERE ${from} ORDER BY pos LIMIT ${NEAR} + 2 * ${most}) b
+        CROSS JOIN LATERAL (SELECT * FROM ${s}.entry WHERE node = b.node AND n = b.n OFFSET 0) e ${joined(s)}
+        WHERE ${conditions} ORDER BY b.pos, e.i LIMIT ${most}`,
       values: values.all,
     });
+    const rows =
+      near.length > size
+        ? near
+        : await reports({
+            text: `${listed} ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ${joined(s)}
+              WHERE b.${from} AND ${conditions} ORDER BY b.pos + e.i LIMIT ${most}`,
+            values: values.all,
+          });
     return pageOf(
       rows.map((found) => toEntry(rowOf(found as Found), Number(found["seq"]))),
       size,
