@@ -8,7 +8,7 @@ import type { Commands, PluginCommand } from "../plugin/plugin.ts";
 import { OutsideAsks } from "./asks.ts";
 import { startChild } from "./child-process.ts";
 import { atSocket, KeptOutside, type WayOutside } from "./guard.ts";
-import { outsideHooks, type ToldRequest } from "./hooks.ts";
+import { type Outside, outsideHooks, type ToldRequest } from "./hooks.ts";
 import { OutsideLink, PluginFailure, type LentAnswers } from "./link.ts";
 import { Stages } from "./stages.ts";
 import { ToldRequests } from "./told-requests.ts";
@@ -130,7 +130,8 @@ async function begin(
     lost: (why, pauseMs) => {
       stages.lost();
       asks.lost();
-      told.lost();
+      // The next one may have been told of requests already.
+      for (const { x, link } of told.values()) if (link.over) told.take(x.id);
       ctx.log.warn({ why, again_ms: pauseMs }, "a plugin outside has ended, and is begun again");
     },
   });
@@ -142,18 +143,14 @@ async function begin(
   });
   try {
     const said = await guard.first();
-    return made(said, guard, { stages, told });
+    return made(said, guard, { stages, told, echoes: "entry" in place });
   } catch (problem) {
     await guard.end();
     throw problem;
   }
 }
 
-function made(
-  said: unknown,
-  guard: KeptOutside,
-  more: { readonly stages: Stages; readonly told: ToldRequests<ToldRequest> },
-): object {
+function made(said: unknown, guard: KeptOutside, more: Omit<Outside, "link">): object {
   if (!isMapping(said) || !Array.isArray(said["hooks"]))
     return fail("invalid", "It does not say which hooks it has.");
   const other = (said["hooks"] as readonly unknown[]).find(

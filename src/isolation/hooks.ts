@@ -21,6 +21,8 @@ import {
 export interface Outside extends Connected {
   readonly stages: Stages;
   readonly told: ToldRequests<ToldRequest>;
+  /** It says when it has heard that a request is over: a child does, and what listens at a socket in any language need not. */
+  readonly echoes: boolean;
 }
 
 type X = Arrival & Partial<Exchange>;
@@ -56,7 +58,7 @@ function done(x: X, said: Readonly<Record<string, unknown>>): void {
 
 /** `has`: the hooks that it said it has. */
 export function outsideHooks(of: Outside, has: readonly OutsideHook[]): Hooks {
-  const asking = new Asking(of, has.includes("watch"));
+  const asking = new Asking(of, of.echoes && has.includes("watch"));
   const settles = has.includes("settle");
   const hooks: { [H in OutsideHook]: NonNullable<Hooks[H]> } = {
     admit: (x, credential) => asking.admit(x, credential),
@@ -160,7 +162,7 @@ class Asking {
     }
   }
 
-  /** What only looks may still be looking at the end, and asks of the request then: it says when it has heard that this is over. */
+  /** What only looks may still be looking at the end, and asks of the request then: it goes when that one has heard that this is over. */
   over({ id }: Arrival): void {
     const { told } = this.#of;
     const one = this.#looks ? told.get(id) : told.take(id);

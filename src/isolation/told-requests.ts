@@ -26,9 +26,7 @@ export class ToldRequests<V> {
     return this.#newer.take(id) ?? this.#older.take(id);
   }
 
-  /** The other side is gone, and what it was told with it. */
-  lost(): void {
-    this.#newer = new Passing();
-    this.#older = new Passing();
+  values(): readonly V[] {
+    return [...this.#older.values(), ...this.#newer.values()];
   }
 }

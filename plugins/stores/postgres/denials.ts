@@ -1,7 +1,7 @@
 // What was refused a moment ago is refused again without asking: calls that flood a budget which is spent cost the database four questions a second.
 import type { Reserve, StoreCommand, Verdict } from "tollgate/plugin";
 import { claimed } from "tollgate/store";
-import type { Mine, Plan, Step } from "./calls.ts";
+import { kindOf, type Mine, type Plan, type Step } from "./calls.ts";
 
 /** Room that others give back is seen as soon. */
 const MOMENT_MS = 250;
@@ -66,15 +66,19 @@ export class Denials {
     return refused;
   }
 
+  /** Of several limits the one that is waited for longest, as everywhere. */
   #find({ claims }: Reserve, at: number, now: number): Verdict | undefined {
+    let found: Denial["verdict"] | undefined;
     for (const { most, take, meter } of claimed(claims, at, NONE)) {
       const last = this.#last.get(meter.id);
       if (!last || last.many < FLOOD || now >= last.until) continue;
       if (last.most !== most || take < last.take) continue;
+      // How long more has to wait for a rate is another matter.
+      if (kindOf(meter.id).period > 0 && take > last.take) continue;
       const retryAfterMs = Math.max(1, last.verdict.retryAfterMs - Math.floor(now - last.at));
-      return { ...last.verdict, retryAfterMs };
+      if (!found || found.retryAfterMs < retryAfterMs) found = { ...last.verdict, retryAfterMs };
     }
-    return undefined;
+    return found;
   }
 
   #givenBack(taken: readonly (readonly [id: string, amount: bigint])[]): void {

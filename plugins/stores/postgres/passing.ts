@@ -22,7 +22,7 @@ export interface Passing {
 /** Undefined: what is really there has to be read first. */
 export async function passed(
   ask: Ask,
-  { line, of: settings, node, slices }: Passing,
+  { line, of: settings, node, slices, denials }: Passing,
   of: Plan,
   batch: readonly StoreCommand[],
 ): Promise<Exclude<Said, Missed> | undefined> {
@@ -55,6 +55,8 @@ export async function passed(
     }
     return split && "states" in said ? stated(said, of, split, before) : said;
   } catch (error) {
+    // What has become of it is found out: nothing is refused meanwhile that may have been let through.
+    denials?.clear();
     if (!isAway(error)) {
       node.pending = undefined;
       counted?.(false);

@@ -126,9 +126,10 @@ export class ThisNode {
         return (facts: readonly StoreCommand[]) => this.exactly(ask, facts);
       };
       // Where it breaks, this node is the one that it was.
-      const commands = await retell(ask, schema, left, { leaseMs, as }).finally(
-        () => (this.me = before),
-      );
+      const commands = await retell(ask, schema, left, { leaseMs, as }).finally(() => {
+        this.me = before;
+        if (!before) this.pending = undefined;
+      });
       await forget(folder(), left);
       if (commands > 0) this.sight.hear({ type: "retold", instance: left.instance, commands });
     }

@@ -181,7 +181,7 @@ export class OutsidePlugin implements GatewayEnd {
   /** What was asked of it by a look at its end was asked before this is said. */
   #over(id: string): void {
     this.#exchanges.over(id);
-    if (this.#made["watch"]) this.#out.along(written({ tell: "over", with: { x: id } }));
+    if (this.#made["watch"]) this.#out.write(written({ tell: "over", with: { x: id } }));
   }
 
   #stage({ stage, hook, ...given }: Said): void {

@@ -262,7 +262,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "    await this.catchUp(ask);\n    return this.lost ? fenced() : ask;",
       "    return ask;",
     ],
-    "it is another one where a telling broke": ["() => (this.me = before),", "() => {},"],
+    "it is another one where a telling broke": ["        this.me = before;\n", ""],
     "a database that was set back is not seen": ["if (n >= before) return;", "return;"],
     "a batch that happened is told again": ["if (pending?.head.equals(head)) pending.done();", ""],
     "a new connection is the old one": ["this.known !== this.#line.made", "false"],

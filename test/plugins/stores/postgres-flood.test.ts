@@ -102,6 +102,28 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     await end();
   });
 
+  it("says of a rate how long more has to wait, and of two limits the one that is waited for longer", async () => {
+    const { store, end } = await scene();
+    const rate = (take: bigint) =>
+      ({ scope: "key:rated", unit: "tokens", max: 600n, per: "minute", take }) as const;
+    const spent = { ...rate(1n), scope: "account:spent", per: "total", max: 0n } as const;
+    const asked = async (claims: Parameters<typeof reserve>[1] & object, calls = CALLS) => {
+      const verdicts = await store.apply(
+        Array.from({ length: calls }, () => reserve(`flood.${n++}`, { at: Date.now(), ...claims })),
+      );
+      return verdicts.filter((verdict) => !verdict.ok).at(-1)!;
+    };
+    await asked({ claims: [rate(10n)] });
+    const some = await asked({ claims: [rate(10n)] });
+    const more = await asked({ claims: [rate(500n)] }, 1);
+    expect(some.retryAfterMs).toBeLessThanOrEqual(1_000);
+    expect(more.retryAfterMs).toBeGreaterThan(20_000);
+    await asked({ claims: [spent] });
+    const both = await asked({ claims: [rate(10n), spent] });
+    expect([both.denied.scope, both.retryAfterMs > 1_000]).toEqual(["account:spent", true]);
+    await end();
+  });
+
   it("few calls are each asked about", async () => {
     const { store, another, end } = await scene();
     const other = await another();

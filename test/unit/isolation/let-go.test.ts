@@ -9,7 +9,8 @@ import { OutsideLink } from "../../../src/isolation/link.ts";
 import { Stages } from "../../../src/isolation/stages.ts";
 import { ToldRequests } from "../../../src/isolation/told-requests.ts";
 import type { Exchange } from "../../../src/plugin/exchange.ts";
-import { exchange } from "../../../src/testing/pretend.ts";
+import { call, exchange } from "../../../src/testing/pretend.ts";
+import { until } from "../../kit/waits.ts";
 
 const REQUESTS = 20_000;
 /** What hangs on each on the gateway's side, in numbers of eight bytes. */
@@ -21,7 +22,8 @@ it("a request that is over is let go of at once, on either side", async () => {
   const link = new OutsideLink({ stream: here, answers: {}, heard() {}, over() {} });
   await link.ask("setup", { id: "middleware.looks", options: {} });
   const told = new ToldRequests<ToldRequest>();
-  const hooks = outsideHooks({ link: () => link, stages: new Stages(), told }, ["inspect"]);
+  const of = { link: () => link, stages: new Stages(), told, echoes: true };
+  const hooks = outsideHooks(of, ["inspect"]);
   const pretended = exchange({});
   let count = 0;
   class Weighty {
@@ -49,4 +51,24 @@ it("a request that is over is let go of at once, on either side", async () => {
     .filter(({ gcType }) => gcType === "Scavenge")
     .reduce((sum, { beforeGC, afterGC }) => sum + old(afterGC) - old(beforeGC), 0);
   expect(aged / REQUESTS).toBeLessThan(500);
+});
+
+it.each([
+  { what: "a child, when it says that it has heard of the end", echoes: true, knows: 1 },
+  { what: "another one, which need not say so, at the end", echoes: false, knows: 0 },
+])("of one that only looks it is let go: of $what", async ({ echoes, knows }) => {
+  const [here, there] = duplexPair();
+  new OutsidePlugin(async () => ({ setup: () => ({ watch: () => () => {} }) })).speak(there);
+  const told = new ToldRequests<ToldRequest>();
+  const heard = (name: string, given: unknown) =>
+    void (name === "over" && told.take((given as { x: string }).x));
+  const link = new OutsideLink({ stream: here, answers: {}, heard, over() {} });
+  await link.ask("setup", { id: "middleware.looks", options: {} });
+  const of = { link: () => link, stages: new Stages(), told, echoes };
+  const hooks = outsideHooks(of, ["watch"]);
+  const pretended = call();
+  hooks.watch!(pretended, () => {})({ type: "finish", reason: "stop" } as never);
+  await hooks.settle!(pretended.exchange, undefined as never);
+  expect(told.values()).toHaveLength(knows);
+  await until(() => told.values().length === 0);
 });
