@@ -33,17 +33,28 @@ interface Of {
   readonly name: string;
 }
 
+/** A store that reaches its database by a road of its own. */
+async function joined(
+  stack: AsyncDisposableStack,
+  { url, delayMs }: Pick<Of, "url" | "delayMs">,
+  instance: string,
+  slicesFrom = 0,
+): Promise<PostgresStore> {
+  const road = stack.use(await tcpProxy({ port: Number(new URL(url).port) }));
+  road.delay(delayMs);
+  const { address } = settings(road.through(url));
+  const by = { address, owner: address, reports: address, clock: "database" } as const;
+  const store = postgresStore(settings(url, { ...by, slicesFrom }));
+  stack.defer(() => store.close());
+  await store.open({ instance });
+  return store;
+}
+
 async function drawn(of: Of): Promise<Seen> {
   await using stack = new AsyncDisposableStack();
   const stores: PostgresStore[] = [];
   for (let i = 0; i < of.nodes; i++) {
-    const road = stack.use(await tcpProxy({ port: Number(new URL(of.url).port) }));
-    road.delay(of.delayMs);
-    const { address } = settings(road.through(of.url));
-    const by = { address, owner: address, reports: address, clock: "database" } as const;
-    const store = postgresStore(settings(of.url, { ...by, slicesFrom: of.slicesFrom }));
-    stack.defer(() => store.close());
-    await store.open({ instance: `${of.name}-${i}` });
+    const store = await joined(stack, of, `${of.name}-${i}`, of.slicesFrom);
     stores.push(store);
   }
   const seen: Seen = { calls: 0, waits: [], wrong: [] };
@@ -111,13 +122,7 @@ async function refusals(of: Pick<Of, "url" | "nodes" | "delayMs">): Promise<Seen
   let passed = 0;
   await Promise.all(
     Array.from({ length: of.nodes }, async (_, i) => {
-      const road = stack.use(await tcpProxy({ port: Number(new URL(of.url).port) }));
-      road.delay(of.delayMs);
-      const { address } = settings(road.through(of.url));
-      const by = { address, owner: address, reports: address, clock: "database" } as const;
-      const store = postgresStore(settings(of.url, by));
-      stack.defer(() => store.close());
-      await store.open({ instance: `spent-${i}` });
+      const store = await joined(stack, of, `spent-${i}`);
       for (let n = 0; n < 20; n++) {
         const at = Date.now();
         const batch = Array.from({ length: MANY }, (__, k) =>

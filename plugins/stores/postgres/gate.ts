@@ -162,17 +162,17 @@ const beats = (s: string): string => `
 CREATE FUNCTION ${s}.beat_1(p_node int, p_dead boolean, p_about text, p_said bigint)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
 #variable_conflict use_column
-DECLARE look timestamptz := clock_timestamp(); t bigint := floor(extract(epoch FROM look) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
+DECLARE moment timestamptz := clock_timestamp(); t bigint := floor(extract(epoch FROM moment) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
-  SELECT alive + lease < look INTO silent FROM ${s}.node WHERE epoch = p_node;
+  SELECT alive + lease < moment INTO silent FROM ${s}.node WHERE epoch = p_node;
   UPDATE ${s}.node SET alive = clock_timestamp(), seen = versions, about = coalesce(p_about, about), ahead = coalesce(p_said - t, ahead)
     WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
   IF p_dead AND is_live THEN
     -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once. By one moment for
     -- both, or two that look at once could each have the other's row to wait for.
-    UPDATE ${s}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < look;
+    UPDATE ${s}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < moment;
     SELECT array_agg(d.epoch::text) INTO gone FROM ${s}.node d
       WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${s}.open o WHERE o.node = d.epoch);
   END IF;
