@@ -29,9 +29,12 @@ export async function prune(
   await summed(ask, s);
   let me: Pruning | undefined;
   let rows = 0;
+  // What is written from now on is for a later run.
+  const [newest] = await ask({ text: `SELECT max(pos) + 1 AS pos FROM ${s}.batch` });
+  const end = Number(newest!["pos"] ?? 0);
   for (let tries = 0; tries < TRIES;) {
     const from = (await readBase(ask, s))?.pos ?? 1;
-    const limit = (await oldestOpen(ask, s))?.pos ?? Infinity;
+    const limit = Math.min(end, (await oldestOpen(ask, s))?.pos ?? Infinity);
     const cut = await cutOf(ask, s, { from, before, limit, most: MOST });
     if (!cut) break;
     me ??= await join(ask, s);

@@ -3,6 +3,8 @@
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
+const BUSY = 5;
+
 export function lock(file: string): { release(): void } {
   closeSync(openSync(`${file}.lock`, "a", 0o600));
   const db = new DatabaseSync(`${file}.lock`);
@@ -10,6 +12,7 @@ export function lock(file: string): { release(): void } {
     db.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();
+    if ((error as { errcode?: number }).errcode !== BUSY) throw error;
     throw new Error(`The ledger ${file} is in use${holder(file)}. One ledger has one gateway.`, {
       cause: error,
     });

@@ -32,9 +32,10 @@ export class Prune {
     // What a run that was cut off has left comes first.
     await this.#ask("discard");
     await this.#sweep(false);
-    for (;;) {
+    // What is written from now on is for a later run: this one writes too, and its own entries may be older than `before`.
+    for (let newest: number | undefined; ;) {
       const folded = await this.#keeper.call<Folded | undefined>("fold", before, Date.now());
-      if (!folded) break;
+      if (!folded || folded.after >= (newest ??= folded.head)) break;
       await this.#replace(folded);
       await this.#sweep(true);
     }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
+import { NEVER } from "../../store/calendar.ts";
 import { claim, left, NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
 /** A file of its own for as long as the work lasts. */
@@ -189,6 +190,19 @@ export const keepingLaws: readonly Law[] = [
       const next = await crash();
       await next.open({ instance: "next" });
       await check(next);
+    },
+  ],
+
+  [
+    "a prune ends, also when its day is still to come",
+    async (store) => {
+      const { prune } = store.keeping ?? {};
+      if (!prune) return;
+      await calls(store, "a", "b");
+      const sums = await store.totals({ by: ["key"] });
+      assert.equal((await prune(NEVER)).rows, 4);
+      assert.deepEqual(await store.totals({ by: ["key"] }), sums);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
     },
   ],
 
