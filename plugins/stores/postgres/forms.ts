@@ -8,7 +8,7 @@ import { gate } from "./gate.ts";
 import type { Ask, Row } from "./line.ts";
 import { pruning } from "./pruning.ts";
 import { slicing } from "./slicing.ts";
-import { summing } from "./summing.ts";
+import { SUMMED, summing } from "./summing.ts";
 import { tables } from "./tables.ts";
 import { isContended } from "./trouble.ts";
 
@@ -171,7 +171,7 @@ function rights(s: string, { run, read }: Roles): string {
   if (read !== undefined)
     lines.push(
       `GRANT USAGE ON SCHEMA ${s} TO ${read};`,
-      `GRANT SELECT ON ${s}.entry, ${s}.batch, ${s}.open, ${s}.meter, ${s}.node, ${s}.form, ${s}.fleet, ${s}.summed, ${s}.day, ${s}.day_unit, ${s}.chain, ${s}.note, ${s}.key, ${s}.account, ${s}.base, ${s}.sums, ${s}.erased TO ${read};`,
+      `GRANT SELECT ON ${s}.entry, ${s}.batch, ${s}.open, ${s}.meter, ${s}.node, ${s}.form, ${s}.fleet, ${s}.summed, ${SUMMED.map((table) => `${s}.${table}`).join(", ")}, ${s}.chain, ${s}.note, ${s}.key, ${s}.account, ${s}.base, ${s}.sums, ${s}.erased TO ${read};`,
     );
   return lines.join("\n");
 }

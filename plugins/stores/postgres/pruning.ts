@@ -1,6 +1,6 @@
 // Rows go, in one transaction of the database: sums stand in their place, those of days give back what they had of them, and a note in the
 // chain says so. No batch waits for it: what it touches is over.
-import { DAYS, SUMS } from "./summing.ts";
+import { adding, swept } from "./summing.ts";
 
 /** Reserves of calls that rows from `p_to` on speak of: of those from `p_from` on, and of those that stayed before. */
 const carried = (s: string): string => `
@@ -36,23 +36,7 @@ BEGIN
   SELECT coalesce(string_agg(c.node || '/' || c.n || '/' || c.i, ' ' ORDER BY c.node, c.n, c.i), '') INTO kept
     FROM ${s}.carried_1(p_from, p_to) c;
   IF kept <> p_carried THEN RETURN 'again'; END IF;
-  PERFORM set_config('tollgate.keeping', 'on', true);
-  WITH gone AS MATERIALIZED (
-    SELECT ${DAYS} FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n
-      WHERE b.pos >= p_from AND b.pos < p_to AND e.kind <> 0),
-  less AS (
-    SELECT e.day, e.grp, count(*) AS rows, ${SUMS.calls} AS calls, ${SUMS.unpriced} AS unpriced, ${SUMS.estimated} AS estimated, ${SUMS.nano} AS nano
-      FROM gone e GROUP BY 1, 2),
-  days AS (
-    UPDATE ${s}.day d SET rows = d.rows - l.rows, calls = d.calls - l.calls, unpriced = d.unpriced - l.unpriced,
-        estimated = d.estimated - l.estimated, nano = d.nano - l.nano
-      FROM less l WHERE d.day = l.day AND d.grp = l.grp)
-  UPDATE ${s}.day_unit d SET whole = d.whole - x.whole, parts = d.parts - x.parts
-    FROM (SELECT e.day, e.grp, u.key AS unit, ${SUMS.whole} AS whole, ${SUMS.parts} AS parts
-      FROM gone e, json_each_text(e.usage::json) u WHERE e.kind <> 2 GROUP BY 1, 2, 3) x
-    WHERE d.day = x.day AND d.grp = x.grp AND d.unit = x.unit;
-  DELETE FROM ${s}.day_unit u USING ${s}.day d WHERE d.rows = 0 AND u.day = d.day AND u.grp = d.grp;
-  DELETE FROM ${s}.day WHERE rows = 0;
+  PERFORM set_config('tollgate.keeping', 'on', true);${adding(s, "b.pos >= p_from AND b.pos < p_to", "-")}${swept(s)}
   DELETE FROM ${s}.entry e USING ${s}.batch b
     WHERE b.pos >= p_from AND b.pos < p_to AND e.node = b.node AND e.n = b.n
       AND (e.kind <> 0 OR strpos(' ' || kept || ' ', ' ' || e.node || '/' || e.n || '/' || e.i || ' ') = 0);

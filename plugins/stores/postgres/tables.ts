@@ -1,6 +1,8 @@
 // The tables, as the first form makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
 // together and an index can refuse to say it twice.
 
+import { sumTables } from "./summing.ts";
+
 /** Columns of a row of the ledger, as the chain hashes them and in this order; but for the salts of its labels, which are in their hashes. */
 export const COLUMNS = [
   "kind",
@@ -104,16 +106,7 @@ INSERT INTO ${s}.chain DEFAULT VALUES;
 
 CREATE TABLE ${s}.summed (one boolean PRIMARY KEY DEFAULT true CHECK (one), upto bigint NOT NULL DEFAULT 1);
 INSERT INTO ${s}.summed DEFAULT VALUES;
-CREATE TABLE ${s}.day (
-  day bigint NOT NULL, grp bytea NOT NULL,
-  key text COLLATE "C" NOT NULL, account text, provider text NOT NULL, model text NOT NULL, credential text NOT NULL,
-  frontend text NOT NULL, state text NOT NULL, outcome text NOT NULL, price text, labels text,
-  rows bigint NOT NULL, calls bigint NOT NULL, unpriced bigint NOT NULL, estimated bigint NOT NULL, nano numeric NOT NULL,
-  PRIMARY KEY (day, grp));
-CREATE INDEX day_of ON ${s}.day (key, day);
-CREATE TABLE ${s}.day_unit (
-  day bigint NOT NULL, grp bytea NOT NULL, unit text NOT NULL, whole numeric NOT NULL, parts numeric NOT NULL,
-  PRIMARY KEY (day, grp, unit));
+${sumTables(s)}
 `;
 
 /** What was written stays. */

@@ -10,7 +10,7 @@ import {
 } from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
 import { daysOf, FAR, timeOf } from "./stretch.ts";
-import { STATE, SUMS } from "./summing.ts";
+import { STATE, SUMS, sumsFor } from "./summing.ts";
 import { Values, where } from "./where.ts";
 
 type Fact = keyof RowFacts;
@@ -70,7 +70,7 @@ export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<re
   const facts = factsFor(of);
   const timed = by.includes("day") || by.includes("hour");
   const values = new Values();
-  const text = sourcesOf(of, s, values)
+  const text = sourcesOf(of, s, facts, values)
     .flatMap((source) => selects(source, facts, timed))
     .join("\nUNION ALL\n");
   for (;;) {
@@ -116,7 +116,12 @@ async function prunedSums(
   };
 }
 
-function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[] {
+function sourcesOf(
+  of: TotalsQuery,
+  s: string,
+  facts: readonly Fact[],
+  values: Values,
+): readonly Source[] {
   const { by: _, zone: __, ...query } = of;
   const counted = `${isCounted(query)} AND ${where(query, s, values)}`;
   const days = daysOf(of);
@@ -128,8 +133,10 @@ function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[
     UNION ALL SELECT node, n FROM ${s}.batch WHERE pos >= (SELECT upto FROM ${s}.summed)`;
   const newest = `(${fresh}) f ${each(`SELECT * FROM ${s}.entry e WHERE e.node = f.node AND e.n = f.n`)} e`;
   const during = (column: string) => `${column} >= ${from}::bigint AND ${column} < ${to}::bigint`;
+  const { table, margin } =
+    query.state === undefined ? sumsFor(facts) : { table: "day", margin: false };
   const summed = `${during("e.day")} AND ${where(others, undefined, values)}${
-    query.state === undefined ? " AND e.state <> 'void'" : ""
+    query.state === undefined && !margin ? " AND e.state <> 'void'" : ""
   }`;
   return [
     ...(days.cut
@@ -143,9 +150,9 @@ function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[
       : []),
     rows(newest, `${counted} AND ${during("e.at")}`, time),
     {
-      calls: { table: `${s}.day e`, where: summed },
+      calls: { table: `${s}.${table} e`, where: summed },
       used: {
-        table: `${s}.day e ${each(`SELECT * FROM ${s}.day_unit u WHERE u.day = e.day AND u.grp = e.grp`)} u`,
+        table: `${s}.${table} e ${each(`SELECT * FROM ${s}.${table}_unit u WHERE u.day = e.day AND u.grp = e.grp`)} u`,
         where: summed,
       },
       state: "e.state",

@@ -311,14 +311,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   // What is kept, and what goes.
   ...of("pruning", ["on-postgres", "postgres-keeping"], {
-    "sums of days keep what is gone": [
-      "UPDATE ${s}.day d SET rows = d.rows - l.rows, calls = d.calls - l.calls",
-      "UPDATE ${s}.day d SET rows = d.rows, calls = d.calls",
-    ],
-    "units keep what is gone": [
-      "SET whole = d.whole - x.whole, parts = d.parts - x.parts",
-      "SET whole = d.whole, parts = d.parts",
-    ],
+    "sums of days keep what is gone": ['${adding(s, "b.pos >= p_from AND b.pos < p_to", "-")}', ""],
+    "sums of nothing stay": ["${swept(s)}", ""],
     "a reserve that is spoken of goes": [
       "AND (e.kind <> 0 OR strpos(' ' || kept",
       "AND (true OR strpos(' ' || kept",
@@ -334,6 +328,17 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "a reserve that stayed stays for ever": [
       "WHERE e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int\n      AND strpos",
       "WHERE false\n      AND strpos",
+    ],
+  }),
+  ...of("summing", ["on-postgres", "postgres-keeping"], {
+    "void calls are counted": [" WHERE d.state <> 'void')", ")"],
+    "what was used on other days is counted": [
+      "ON u.day = d.day AND u.grp = d.grp",
+      "ON u.grp = d.grp",
+    ],
+    "units keep what is gone": [
+      "u.key AS unit, ${sign} ${SUMS.whole}",
+      "u.key AS unit, ${SUMS.whole}",
     ],
   }),
   ...of("closer", ["postgres-months"], {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { SUMMED } from "../../../plugins/stores/postgres/summing.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
@@ -63,6 +64,8 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     );
   const sums = async () => [
     await store.totals({ by: ["day", "key", "model"] }),
+    await store.totals({ by: ["day", "key"] }),
+    await store.totals({ by: ["model"] }),
     await store.totals({ by: [], from: NOON, to: NOON + DAY / 4 }),
   ];
 
@@ -80,7 +83,8 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     // When what spoke of it goes, it goes.
     await store.keeping!.prune!(NOON + 3 * DAY);
     expect(await sums()).toEqual(before);
-    expect(await by.ask("SELECT 1 FROM tollgate.entry")).toEqual([]);
+    for (const table of ["entry", ...SUMMED])
+      expect(await by.ask(`SELECT 1 FROM tollgate.${table}`)).toEqual([]);
     expect(await problems()).toEqual([]);
   });
 
