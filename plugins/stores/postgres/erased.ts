@@ -24,15 +24,15 @@ BEGIN
     .map((name) => (name === "labels" ? "p_now" : `w.${name}`))
     .join(", ")})::text, 'UTF8')) AS fresh FROM was w),
   put AS (
-    INSERT INTO ${s}.day AS d (day, grp, ${GROUPED}, rows, calls, unpriced, estimated, nano)
-      SELECT n.day, n.fresh, ${GROUPED.split(", ")
+    INSERT INTO ${s}.day AS d (at, grp, ${GROUPED}, rows, calls, unpriced, estimated, nano)
+      SELECT n.at, n.fresh, ${GROUPED.split(", ")
         .map((name) => (name === "labels" ? "p_now" : `n.${name}`))
         .join(", ")}, n.rows, n.calls, n.unpriced, n.estimated, n.nano FROM now n
-      ON CONFLICT (day, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,
+      ON CONFLICT (at, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,
         unpriced = d.unpriced + excluded.unpriced, estimated = d.estimated + excluded.estimated, nano = d.nano + excluded.nano),
-  units AS (DELETE FROM ${s}.day_unit u USING now n WHERE u.day = n.day AND u.grp = n.grp RETURNING u.day, n.fresh, u.unit, u.whole, u.parts)
-  INSERT INTO ${s}.day_unit AS d (day, grp, unit, whole, parts) SELECT u.day, u.fresh, u.unit, u.whole, u.parts FROM units u
-    ON CONFLICT (day, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts;
+  units AS (DELETE FROM ${s}.day_unit u USING now n WHERE u.at = n.at AND u.grp = n.grp RETURNING u.at, n.fresh, u.unit, u.whole, u.parts)
+  INSERT INTO ${s}.day_unit AS d (at, grp, unit, whole, parts) SELECT u.at, u.fresh, u.unit, u.whole, u.parts FROM units u
+    ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts;
   PERFORM set_config('tollgate.keeping', 'off', true);
 END $erase$;
 

@@ -24,7 +24,7 @@ CREATE FUNCTION ${s}.prune_1(p_node int, p_n bigint, p_hash bytea, p_note text, 
   p_from bigint, p_to bigint, p_sums bigint, p_base text, p_carried text,
   s_n bigint[], s_quarter bigint[], s_text text[], s_hash text[])
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $prune$
-DECLARE mark bigint; was bigint; kept text;
+DECLARE mark bigint; was bigint; kept text; many bigint;
 BEGIN
   PERFORM set_config('jit', 'off', true);
   -- Nobody adds to sums of days meanwhile, and nobody prunes beside it.

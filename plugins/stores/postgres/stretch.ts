@@ -1,6 +1,6 @@
-// The stretch that a report is of: its whole days, which are added up already, and where days of a zone begin in it.
+// The stretch that a report is of: its whole days and hours, which are added up already, and where days of a zone begin in it.
 import { type TotalsQuery, zoneClock } from "tollgate/store";
-import { DAY_MS } from "./summing.ts";
+import { DAY_MS, HOUR_MS } from "./summing.ts";
 import type { Values } from "./where.ts";
 
 /** Days and hours of every zone begin at one of these. */
@@ -8,28 +8,55 @@ const QUARTER_MS = 900_000;
 /** A whole number of quarters, and less than any day has. */
 const SHORT_MS = 20 * 3_600_000;
 
-/** Whole days of UTC that the query asks for, and whether it asks for parts of others too; undefined: no day's sum can say it. */
-export function daysOf({
-  by,
-  zone = "UTC",
-  ...query
-}: TotalsQuery): { from: number; to: number; cut: boolean } | undefined {
-  const { from = 0, to = FAR, attempt, upstreamId, state } = query;
-  if (attempt !== undefined || upstreamId !== undefined || state === "open") return undefined;
-  if (by.includes("hour") || (by.includes("day") && zone !== "UTC")) return undefined;
-  const days = { from: Math.ceil(from / DAY_MS) * DAY_MS, to: Math.floor(to / DAY_MS) * DAY_MS };
-  return days.from < days.to ? { ...days, cut: days.from !== from || days.to !== to } : undefined;
+/** From a moment on, and up to another. */
+export interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Stretches of whole spans of UTC that what is asked is of, for each of those spans that can say it: of the first as much as there is, of the next one what is left at both ends. */
+export function wholeOf(
+  of: TotalsQuery,
+  spans: readonly number[],
+): readonly (readonly Stretch[])[] {
+  const { from = 0, to = FAR } = of;
+  let inner: Stretch | undefined;
+  return spans.map((span) => {
+    if (!tellsBy(of, span)) return [];
+    const outer = { from: Math.ceil(from / span) * span, to: Math.floor(to / span) * span };
+    if (outer.from >= outer.to) return [];
+    const rest = inner
+      ? [
+          { from: outer.from, to: inner.from },
+          { from: inner.to, to: outer.to },
+        ]
+      : [outer];
+    inner = outer;
+    return rest.filter((one) => one.from < one.to);
+  });
+}
+
+/** Whether each of those spans lies in one of the days or hours that are asked for. */
+function tellsBy({ by, zone = "UTC", from, to, ...query }: TotalsQuery, span: number): boolean {
+  const { attempt, upstreamId, state } = query;
+  if (attempt !== undefined || upstreamId !== undefined || state === "open") return false;
+  if (by.includes("hour") && span > HOUR_MS) return false;
+  if (zone === "UTC" || !(by.includes("day") || by.includes("hour"))) return true;
+  if (span > HOUR_MS || from === undefined || to === undefined || isLong(from, to)) return false;
+  const { offset } = zoneClock(zone);
+  return [...dayStarts(zone, Math.ceil(from), to), to].every((at) => offset(at) % HOUR_MS === 0);
 }
 
 /** Longer than a report is: a list of so many days is short enough to be sent. */
 const MOST_DAYS = 1_000;
+const isLong = (from: number, to: number): boolean => to - from > MOST_DAYS * DAY_MS;
 
 /** A moment of the day, or of the quarter of an hour, that a row is in: which day that is in a zone, is for the host to say. */
 export function timeOf({ by, zone = "UTC", from, to }: TotalsQuery, values: Values): string {
   const quarter = `e.at - mod(e.at, ${QUARTER_MS})`;
   if (by.includes("hour") || !by.includes("day")) return quarter;
   if (zone === "UTC") return `e.at - mod(e.at, ${DAY_MS})`;
-  if (from === undefined || to === undefined || to - from > MOST_DAYS * DAY_MS) return quarter;
+  if (from === undefined || to === undefined || isLong(from, to)) return quarter;
   const begin = `${values.add(`{${dayStarts(zone, Math.ceil(from), to).join()}}`)}::bigint[]`;
   return `(${begin})[width_bucket(e.at, ${begin})]`;
 }

@@ -31,22 +31,39 @@ export const SUMS = {
 /** Columns of a day's group. */
 export const GROUPED = GROUP.join(", ");
 
-/** Facts that nearly each report is by, and no others: their sums are few beside those of all facts. Void calls are in none of them. */
-const MARGINS = { day_key: ["key", "account"], day_model: ["provider", "model"] } as const;
+export const HOUR_MS = 3_600_000;
 
-/** The sums that say the least, and enough for what these facts are asked for. */
-export const sumsFor = (facts: readonly string[]): { readonly table: string; margin: boolean } => {
-  const found = Object.entries(MARGINS).find(([, its]) =>
-    facts.every((fact) => (its as readonly string[]).includes(fact)),
+/** Some of a row's facts, added up by spans of time. */
+export interface Depth {
+  readonly table: string;
+  readonly span: number;
+  readonly facts: readonly string[];
+  /** Void calls are in it. */
+  readonly voids?: true;
+}
+
+const KEY = ["key", "account"];
+const MODEL = ["provider", "model"];
+/** All facts by days; and by hours too, those that nearly each report is by: their sums are few beside those of all facts. */
+const DEPTHS: readonly Depth[] = [
+  { table: "day_key", span: DAY_MS, facts: KEY },
+  { table: "day_model", span: DAY_MS, facts: MODEL },
+  { table: "hour_key", span: HOUR_MS, facts: KEY },
+  { table: "hour_model", span: HOUR_MS, facts: MODEL },
+  { table: "day", span: DAY_MS, facts: GROUP, voids: true },
+];
+
+/** Of those that say all that is asked, the one that says the least of each span; longer spans first. */
+export function depthsFor(facts: readonly string[], voids: boolean): readonly Depth[] {
+  const saying = DEPTHS.filter(
+    (depth) => (!voids || depth.voids) && facts.every((fact) => depth.facts.includes(fact)),
   );
-  return { table: found?.[0] ?? "day", margin: found !== undefined };
-};
+  return [DAY_MS, HOUR_MS].flatMap((span) => saying.find((depth) => depth.span === span) ?? []);
+}
 
 const COUNTS = ["rows", "calls", "unpriced", "estimated", "nano"];
-const names = (table: string): readonly string[] =>
-  table in MARGINS ? MARGINS[table as keyof typeof MARGINS] : GROUP;
 /** Tables of sums, and those of what was used beside each. */
-export const SUMMED = ["day", ...Object.keys(MARGINS)].flatMap((table) => [table, `${table}_unit`]);
+export const SUMMED = DEPTHS.flatMap(({ table }) => [table, `${table}_unit`]);
 
 /** The name of a group: of its facts. */
 const named = (facts: readonly string[]): string =>
@@ -61,83 +78,95 @@ const REQUIRED = new Set([
   "state",
   "outcome",
 ]);
-/** `s`: the schema. */
-export const sumTables = (s: string): string =>
-  ["day", ...Object.keys(MARGINS)]
-    .map(
-      (table) => `
-CREATE TABLE ${s}.${table} (
-  day bigint NOT NULL, grp bytea NOT NULL,
-  ${names(table)
+const columns = (facts: readonly string[]): string =>
+  facts
     .map(
       (fact) =>
         `${fact} text${fact === "key" ? ' COLLATE "C"' : ""}${REQUIRED.has(fact) ? " NOT NULL" : ""}, `,
     )
-    .join("")}
-  rows bigint NOT NULL, calls bigint NOT NULL, unpriced bigint NOT NULL, estimated bigint NOT NULL, nano numeric NOT NULL,
-  PRIMARY KEY (day, grp));
-CREATE TABLE ${s}.${table}_unit (
-  day bigint NOT NULL, grp bytea NOT NULL, unit text NOT NULL, whole numeric NOT NULL, parts numeric NOT NULL,
-  PRIMARY KEY (day, grp, unit));${
-    names(table).includes("key") ? `\nCREATE INDEX ${table}_of ON ${s}.${table} (key, day);` : ""
-  }`,
-    )
-    .join("\n");
+    .join("");
 
-const put = (s: string, table: string, select: string): string =>
-  `INSERT INTO ${s}.${table} AS d (day, grp, ${[...names(table), ...COUNTS].join(", ")}) ${select}
-      ON CONFLICT (day, grp) DO UPDATE SET ${COUNTS.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ")}`;
-const putUnits = (s: string, table: string, select: string): string =>
-  `INSERT INTO ${s}.${table}_unit AS d (day, grp, unit, whole, parts) ${select}
-      ON CONFLICT (day, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts`;
+/** What units say beside the name of their group: of a few facts all, so that they need no group to be read. */
+const inUnits = ({ facts }: Depth): readonly string[] => (facts === GROUP ? [] : facts);
+
+/** `s`: the schema. */
+export const sumTables = (s: string): string =>
+  DEPTHS.map((depth) => {
+    const { table, facts } = depth;
+    const index = (of: string, its: readonly string[]) =>
+      its.includes("key") ? `\nCREATE INDEX ${of}_of ON ${s}.${of} (key, at);` : "";
+    return `
+CREATE TABLE ${s}.${table} (
+  at bigint NOT NULL, grp bytea NOT NULL, ${columns(facts)}
+  rows bigint NOT NULL, calls bigint NOT NULL, unpriced bigint NOT NULL, estimated bigint NOT NULL, nano numeric NOT NULL,
+  PRIMARY KEY (at, grp));${index(table, facts)}
+CREATE TABLE ${s}.${table}_unit (
+  at bigint NOT NULL, grp bytea NOT NULL, unit text NOT NULL, ${columns(inUnits(depth))}whole numeric NOT NULL, parts numeric NOT NULL,
+  PRIMARY KEY (at, grp, unit));${index(`${table}_unit`, inUnits(depth))}`;
+  }).join("\n");
+
+/** What was used of those groups `e` that are meant, as `u`. `few`: of all groups it is some, each looked up by itself; else both are read from end to end. */
+export function unitsOf(s: string, depth: Depth, few: boolean): string {
+  const { table } = depth;
+  if (inUnits(depth).length > 0)
+    return `${s}.${table}_unit e CROSS JOIN LATERAL (SELECT e.unit, e.whole, e.parts) u`;
+  return few
+    ? `${s}.${table} e ${each(`SELECT * FROM ${s}.${table}_unit u WHERE u.at = e.at AND u.grp = e.grp`)} u`
+    : `${s}.${table} e JOIN ${s}.${table}_unit u ON u.at = e.at AND u.grp = e.grp`;
+}
+
+/** For each of what stands before it, by an index. PostgreSQL would read all that there is where it takes that for cheaper: not with an offset. */
+export const each = (select: string): string => `CROSS JOIN LATERAL (${select} OFFSET 0)`;
 
 /** Entries of these batches are added to all sums that they are in, or taken from them. `batches`: a condition on `b`. */
 export const adding = (s: string, batches: string, sign: "+" | "-"): string => `
   WITH fresh AS MATERIALIZED (
-    SELECT e.*, e.at - mod(e.at, ${DAY_MS}) AS day, ${named(GROUP.map(of))} AS grp
+    SELECT e.*, e.at - mod(e.at, ${HOUR_MS}) AS hour, ${named(GROUP.map(of))} AS grp
       FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
-  days AS MATERIALIZED (
-    SELECT e.day, e.grp, ${GROUP.map((name) => `min(${of(name)}) AS ${name}`).join(", ")}, ${sign} count(*) AS rows, ${sign} ${SUMS.calls} AS calls,
+  sums AS MATERIALIZED (
+    SELECT e.hour, e.grp AS name, ${GROUP.map((name) => `min(${of(name)}) AS ${name}`).join(", ")}, ${sign} count(*) AS rows, ${sign} ${SUMS.calls} AS calls,
       ${sign} ${SUMS.unpriced} AS unpriced, ${sign} ${SUMS.estimated} AS estimated, ${sign} ${SUMS.nano} AS nano
     FROM fresh e GROUP BY 1, 2),
-  used AS MATERIALIZED (
-    SELECT e.day, e.grp, u.key AS unit, ${sign} ${SUMS.whole} AS whole, ${sign} ${SUMS.parts} AS parts
-    FROM fresh e, json_each_text(e.usage::json) u WHERE e.kind <> 2 GROUP BY 1, 2, 3),
-  ${Object.entries(MARGINS)
-    .map(
-      ([table, facts]) => `of_${table} AS MATERIALIZED (
-    SELECT d.*, ${named(facts)} AS margin FROM days d WHERE d.state <> 'void'),
-  in_${table} AS (${put(
-    s,
-    table,
-    `SELECT d.day, d.margin, ${facts.map((name) => `min(d.${name})`).join(", ")}, ${COUNTS.map((name) => `sum(d.${name})`).join(", ")}
-      FROM of_${table} d GROUP BY 1, 2`,
-  )}),
-  in_${table}_unit AS (${putUnits(
-    s,
-    table,
-    `SELECT d.day, d.margin, u.unit, sum(u.whole), sum(u.parts)
-      FROM of_${table} d JOIN used u ON u.day = d.day AND u.grp = d.grp GROUP BY 1, 2, 3`,
-  )}),`,
-    )
-    .join("\n  ")}
-  in_day AS (${put(s, "day", `SELECT day, grp, ${[...GROUP, ...COUNTS].join(", ")} FROM days`)})
-  ${putUnits(s, "day", "SELECT day, grp, unit, whole, parts FROM used")};`;
+  units AS MATERIALIZED (
+    SELECT e.hour, e.grp AS name, u.key AS unit, ${sign} ${SUMS.whole} AS whole, ${sign} ${SUMS.parts} AS parts
+    FROM fresh e, json_each_text(e.usage::json) u WHERE e.kind <> 2 GROUP BY 1, 2, 3)
+  ${DEPTHS.map((depth) => put(s, depth)).join("")}
+  SELECT count(*) INTO strict many FROM sums;`;
+
+/** One of a statement's parts: what `sums` and `units` come to at this depth. */
+function put(s: string, depth: Depth): string {
+  const { table, span, facts, voids } = depth;
+  const said = inUnits(depth);
+  const beside = said.map((name) => `${name}, `).join("");
+  const all = COUNTS.map((name) => `sum(x.${name})`).join(", ");
+  const more = COUNTS.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ");
+  return `,
+  of_${table} AS MATERIALIZED (
+    SELECT x.*, x.hour - mod(x.hour, ${span}) AS at, ${facts === GROUP ? "x.name" : named(facts)} AS grp
+      FROM sums x${voids ? "" : " WHERE x.state <> 'void'"}),
+  in_${table} AS (
+    INSERT INTO ${s}.${table} AS d (at, grp, ${[...facts, ...COUNTS].join(", ")})
+      SELECT x.at, x.grp, ${facts.map((name) => `min(x.${name})`).join(", ")}, ${all} FROM of_${table} x GROUP BY 1, 2
+      ON CONFLICT (at, grp) DO UPDATE SET ${more}),
+  in_${table}_unit AS (
+    INSERT INTO ${s}.${table}_unit AS d (at, grp, unit, ${beside}whole, parts)
+      SELECT x.at, x.grp, u.unit, ${said.map((name) => `min(x.${name}), `).join("")}sum(u.whole), sum(u.parts)
+      FROM of_${table} x JOIN units u ON u.hour = x.hour AND u.name = x.name GROUP BY 1, 2, 3
+      ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts)`;
+}
 
 /** Sums of nothing go. */
 export const swept = (s: string): string =>
-  ["day", ...Object.keys(MARGINS)]
-    .map(
-      (table) => `
-  DELETE FROM ${s}.${table}_unit u USING ${s}.${table} d WHERE d.rows = 0 AND u.day = d.day AND u.grp = d.grp;
+  DEPTHS.map(
+    ({ table }) => `
+  DELETE FROM ${s}.${table}_unit u USING ${s}.${table} d WHERE d.rows = 0 AND u.at = d.at AND u.grp = d.grp;
   DELETE FROM ${s}.${table} WHERE rows = 0;`,
-    )
-    .join("");
+  ).join("");
 
 /** `s`: the schema. */
 export const summing = (s: string): string => `
 CREATE FUNCTION ${s}.sum_1(p_most bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sum$
-DECLARE low bigint; high bigint;
+DECLARE low bigint; high bigint; many bigint;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true), set_config('jit', 'off', true);
   SELECT upto INTO low FROM ${s}.summed FOR UPDATE SKIP LOCKED;

@@ -1,5 +1,5 @@
 // Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
-// come from the sums of days as far as these go, and all else from rows; one statement, so one moment.
+// and hours come from their sums as far as these go, and all else from rows; one statement, so one moment.
 import type { LedgerQuery, Total } from "tollgate/plugin";
 import {
   Amounts,
@@ -9,8 +9,8 @@ import {
   type TotalsQuery,
 } from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
-import { daysOf, FAR, timeOf } from "./stretch.ts";
-import { STATE, SUMS, sumsFor } from "./summing.ts";
+import { FAR, timeOf, wholeOf, type Stretch } from "./stretch.ts";
+import { depthsFor, each, STATE, SUMS, unitsOf } from "./summing.ts";
 import { Values, where } from "./where.ts";
 
 type Fact = keyof RowFacts;
@@ -55,23 +55,22 @@ interface Picked {
   readonly where: string;
 }
 
-/** Where lines come from: rows, or sums of days. */
+/** Where lines come from: rows, or sums of them. */
 interface Source {
   readonly calls: Picked;
   /** With what each has used: a correction's usage is for the reader. */
   readonly used: Picked;
   readonly state: string;
-  readonly time: string;
   readonly sums: { readonly [K in keyof typeof SUMS]: string };
 }
 
 export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<readonly Total[]> {
   const { by, zone, ...query } = of;
   const facts = factsFor(of);
-  const timed = by.includes("day") || by.includes("hour");
   const values = new Values();
+  const time = by.includes("day") || by.includes("hour") ? timeOf(of, values) : undefined;
   const text = sourcesOf(of, s, facts, values)
-    .flatMap((source) => selects(source, facts, timed))
+    .flatMap((source) => selects(source, facts, time))
     .join("\nUNION ALL\n");
   for (;;) {
     const pruned = await prunedSums(ask, s, query);
@@ -122,75 +121,75 @@ function sourcesOf(
   facts: readonly Fact[],
   values: Values,
 ): readonly Source[] {
-  const { by: _, zone: __, ...query } = of;
-  const counted = `${isCounted(query)} AND ${where(query, s, values)}`;
-  const days = daysOf(of);
-  const time = timeOf(of, values);
-  if (!days) return [rows(`${s}.entry e`, counted, time)];
-  const [from, to] = [values.add(days.from), values.add(days.to)];
-  const { from: _from, to: _to, ...others } = query;
+  const { by: _, zone: __, from, to, ...query } = of;
+  const counted = () => `${isCounted(query)} AND ${where(query, s, values)}`;
+  const asked = () =>
+    where({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, s, values);
+  const voids = query.state !== undefined;
+  const depths = depthsFor(facts, voids);
+  const whole = wholeOf(
+    of,
+    depths.map(({ span }) => span),
+  );
+  const all = whole.flat();
+  if (all.length === 0) return [rows(`${s}.entry e`, `${counted()} AND ${asked()}`)];
+  const during = ({ from, to }: Stretch) =>
+    `e.at >= ${values.add(from)}::bigint AND e.at < ${values.add(to)}::bigint`;
+  const few = Object.values(query).some((each) => each !== undefined);
+  const hull = {
+    from: Math.min(...all.map((one) => one.from)),
+    to: Math.max(...all.map((one) => one.to)),
+  };
   const fresh = `SELECT node, n FROM ${s}.batch WHERE pos IS NULL
     UNION ALL SELECT node, n FROM ${s}.batch WHERE pos >= (SELECT upto FROM ${s}.summed)`;
   const newest = `(${fresh}) f ${each(`SELECT * FROM ${s}.entry e WHERE e.node = f.node AND e.n = f.n`)} e`;
-  const during = (column: string) => `${column} >= ${from}::bigint AND ${column} < ${to}::bigint`;
-  const { table, margin } =
-    query.state === undefined ? sumsFor(facts) : { table: "day", margin: false };
-  const summed = `${during("e.day")} AND ${where(others, undefined, values)}${
-    query.state === undefined && !margin ? " AND e.state <> 'void'" : ""
-  }`;
   return [
-    ...(days.cut
-      ? [
-          rows(
-            `${s}.entry e`,
-            `${counted} AND (e.at < ${from}::bigint OR e.at >= ${to}::bigint)`,
-            time,
-          ),
-        ]
-      : []),
-    rows(newest, `${counted} AND ${during("e.at")}`, time),
-    {
-      calls: { table: `${s}.${table} e`, where: summed },
-      used: {
-        table: `${s}.${table} e ${each(`SELECT * FROM ${s}.${table}_unit u WHERE u.day = e.day AND u.grp = e.grp`)} u`,
-        where: summed,
-      },
-      state: "e.state",
-      time: "e.day",
-      sums: {
-        calls: "sum(e.calls)",
-        unpriced: "sum(e.unpriced)",
-        estimated: "sum(e.estimated)",
-        nano: "sum(e.nano)",
-        whole: "sum(u.whole)",
-        parts: "sum(u.parts)",
-      },
-    },
+    ...(hull.from === (from ?? 0) && hull.to === (to ?? FAR)
+      ? []
+      : [rows(`${s}.entry e`, `${counted()} AND ${asked()} AND NOT (${during(hull)})`)]),
+    rows(newest, `${counted()} AND ${during(hull)}`),
+    ...depths.flatMap((depth, i) =>
+      whole[i]!.map((stretch) => {
+        const summed = `${during(stretch)} AND ${where(query, undefined, values)}${depth.voids && !voids ? " AND e.state <> 'void'" : ""}`;
+        return {
+          calls: { table: `${s}.${depth.table} e`, where: summed },
+          used: { table: unitsOf(s, depth, few), where: summed },
+          state: "e.state",
+          sums: OF_SUMS,
+        };
+      }),
+    ),
   ];
 }
 
-/** For each of what stands before it, by an index. PostgreSQL would read all that there is where it takes that for cheaper: not with an offset. */
-const each = (select: string): string => `CROSS JOIN LATERAL (${select} OFFSET 0)`;
+/** The same of what is added up. */
+const OF_SUMS = {
+  calls: "sum(e.calls)",
+  unpriced: "sum(e.unpriced)",
+  estimated: "sum(e.estimated)",
+  nano: "sum(e.nano)",
+  whole: "sum(u.whole)",
+  parts: "sum(u.parts)",
+} as const;
 
-const rows = (table: string, condition: string, time: string): Source => ({
+const rows = (table: string, condition: string): Source => ({
   calls: { table, where: condition },
   used: {
     table: `${table}, json_each_text(e.usage::json) u(unit, value)`,
     where: `e.kind <> 2 AND ${condition}`,
   },
   state: STATE,
-  time,
   sums: SUMS,
 });
 
 /** What groups come to, and then what each of them has used. */
 function selects(
-  { calls, used, state, time, sums }: Source,
+  { calls, used, state, sums }: Source,
   facts: readonly string[],
-  timed: boolean,
+  time: string | undefined,
 ): readonly string[] {
   const named = facts.map((name) => `${name === "state" ? state : `e.${name}`} AS ${name}`);
-  if (timed) named.push(`${time} AS time`);
+  if (time !== undefined) named.push(`${time} AS time`);
   const listed = named.map((column) => `${column}, `).join("");
   const groups = named.map((_, i) => i + 1);
   const grouped = (places: readonly number[]) =>

@@ -6,6 +6,7 @@ import {
 } from "../../../plugins/stores/postgres/store.ts";
 import type { FleetUnderTest, StoreUnderTest } from "../../../src/testing/store.ts";
 import { tcpProxy } from "../../kit/tcp-proxy.ts";
+import { SUMMED } from "../../../plugins/stores/postgres/summing.ts";
 import { AS_TEXT, Line, type Question } from "../../../plugins/stores/postgres/line.ts";
 
 export const settings = (url: string, more: Partial<PostgresSettings> = {}): PostgresSettings => {
@@ -25,10 +26,12 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
 };
 
 /** All that a ledger is in. */
-export const TABLES =
-  "fleet node meter open batch entry note base sums erased key account price audit shared chain summed day day_unit slice recall touch".split(
+export const TABLES = [
+  ..."fleet node meter open batch entry note base sums erased key account price audit shared chain summed slice recall touch".split(
     " ",
-  );
+  ),
+  ...SUMMED,
+];
 
 /** Statements of the tests' own. */
 export const askAt = (url: string) => {

@@ -331,10 +331,10 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   ...of("summing", ["on-postgres", "postgres-keeping"], {
-    "void calls are counted": [" WHERE d.state <> 'void')", ")"],
-    "what was used on other days is counted": [
-      "ON u.day = d.day AND u.grp = d.grp",
-      "ON u.grp = d.grp",
+    "void calls are counted": ['${voids ? "" : " WHERE x.state <> \'void\'"}', ""],
+    "what was used at other hours is counted": [
+      "ON u.hour = x.hour AND u.name = x.name",
+      "ON u.name = x.name",
     ],
     "units keep what is gone": [
       "u.key AS unit, ${sign} ${SUMS.whole}",
