@@ -105,7 +105,7 @@ export class Traffic {
   }
 
   #reserve(at: number): StoreCommand {
-    const attempt = `${this.#prefix}${String(++this.#n).padStart(10, "0")}-1`;
+    const attempt = `${this.#prefix}${String(++this.#n).padStart(10, "0")}.1`;
     const model = this.#chance.below(MODELS);
     const key = this.#chance.below(KEYS);
     this.#open.push(`${attempt} ${model}`);

@@ -12,14 +12,17 @@ export type Columns = readonly (string | null)[];
 
 const KINDS = ["reserve", "settle", "adjust"] as const;
 
-/** What only a reserve says. */
+/** What only a reserve says, but for what goes without saying: it is in each ledger as often as there are calls. */
 interface ReserveRest {
-  readonly request: string;
-  readonly n: number;
-  readonly protocol: string | null;
-  readonly privacy: Privacy;
-  readonly asked?: Opt<RequestFacts>;
-  readonly taken: readonly Taken[];
+  /** Absent: as the attempt is named. */
+  readonly request?: Opt<string>;
+  readonly n?: Opt<number>;
+  readonly protocol?: Opt<string>;
+  /** Absent: "off". */
+  readonly privacy?: Opt<Privacy>;
+  /** Without the frontend, which has a column, and without a protocol that is the provider's too. */
+  readonly asked?: Opt<Partial<RequestFacts>>;
+  readonly taken?: Opt<readonly Taken[]>;
 }
 
 type SaidLater = Pick<
@@ -47,25 +50,56 @@ function labelsText(labels: LedgerRow["labels"]): string | null {
 
 const amount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
 
+type Reserved = Pick<LedgerRow, "request" | "n" | "privacy" | "asked" | "taken"> & {
+  readonly protocol: string | null;
+};
+
+const NAMED = /^(.*)\.(\d+)$/su;
+/** What the gateway's own names of attempts say. */
+function namedBy(attempt: string): { readonly request: string; readonly n: number } {
+  const [, request = "", n = "0"] = NAMED.exec(attempt) ?? [];
+  return { request, n: Number(n) };
+}
+
+const shortFacts = (
+  { frontend: _, protocol, ...facts }: RequestFacts,
+  own: string | null,
+): Partial<RequestFacts> => ({ ...facts, ...(protocol !== own && { protocol }) });
+
+function shortOf(row: LedgerRow, taken: readonly Taken[]): ReserveRest {
+  const { request, n, privacy, asked } = row;
+  const { protocol } = row.target;
+  const named = namedBy(row.attempt);
+  return {
+    ...((named.request !== request || named.n !== n) && { request, n }),
+    ...(protocol !== null && { protocol }),
+    ...(privacy !== "off" && { privacy }),
+    asked: asked && shortFacts(asked, protocol),
+    ...(taken.length > 0 && { taken }),
+  };
+}
+
+/** The same, with what goes without saying. `row`: the one that says it. */
+function longOf(said: ReserveRest, attempt: string, frontend: string): Reserved {
+  const { protocol = null, privacy = "off", asked, taken = [] } = said;
+  const { request, n } = namedBy(attempt);
+  return {
+    request: said.request ?? request,
+    n: said.n ?? n,
+    protocol,
+    privacy,
+    asked: asked && ({ protocol, ...asked, frontend } as RequestFacts),
+    taken,
+  };
+}
+
 /** `alone`: there is no reserve's row to read the rest from. */
 function restOf(row: LedgerRow, alone: boolean): string | null {
-  if (row.kind === "reserve") {
-    const { request, n, privacy, asked, taken } = row;
-    return toJson({
-      request,
-      n,
-      protocol: row.target.protocol,
-      privacy,
-      asked,
-      taken,
-    } satisfies ReserveRest);
-  }
+  if (row.kind === "reserve") return toJson(shortOf(row, row.taken));
   const { upstreamCostNano, parts, finish, ms, reason, actor } = row;
   const later: SaidLater = { upstreamCostNano, parts, finish, ms, reason, actor };
-  const { request, n, privacy, asked, target } = row;
-  const own: ReserveRest = { request, n, protocol: target.protocol, privacy, asked, taken: [] };
-  const rest = toJson(alone ? { ...later, own } : later);
-  return rest === "{}" ? null : rest;
+  const text = toJson(alone ? { ...later, own: shortOf(row, []) } : later);
+  return text === "{}" ? null : text;
 }
 
 function usageText(usage: Usage): string | null {
@@ -115,7 +149,7 @@ export type Found = Readonly<Record<Column | "reserved" | "instance", string>> &
   readonly [name: string]: string | null;
 };
 
-const NOWHERE: ReserveRest = { request: "", n: 0, protocol: null, privacy: "off", taken: [] };
+const NOWHERE: ReserveRest = { request: "", n: 0 };
 
 /** A row from its columns. */
 export function rowOf(found: Found): LedgerRow {
@@ -126,7 +160,8 @@ export function rowOf(found: Found): LedgerRow {
       ? {}
       : fromJson<Partial<SaidLater> & { own?: ReserveRest }>(found.rest);
   // A call whose reserve stayed behind in another store is known by what its later rows say alone.
-  const said = reserve === null ? (own ?? NOWHERE) : fromJson<ReserveRest>(reserve);
+  const known = reserve === null ? (own ?? NOWHERE) : fromJson<ReserveRest>(reserve);
+  const said = longOf(known, found.attempt, found.frontend);
   const nano = (text: string | null) => (text === null ? null : BigInt(text));
   const optional = (text: string | null) => text ?? undefined;
   return {

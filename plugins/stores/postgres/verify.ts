@@ -199,7 +199,7 @@ async function heldOf(ask: Ask, s: string, say: Say): Promise<void> {
   });
   const held = new Map<string, bigint>();
   for (const rest of JSON.parse(row!["open"]!) as string[])
-    for (const [id, amount] of fromJson<{ taken: readonly Taken[] }>(rest).taken)
+    for (const [id, amount] of fromJson<{ taken?: readonly Taken[] }>(rest).taken ?? [])
       if (kindOf(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
   for (const [id, amount] of JSON.parse(row!["slices"]!) as [string, string][])
     held.set(id, (held.get(id) ?? 0n) + BigInt(amount));
