@@ -1,11 +1,11 @@
-// What has to be done now and again, by whichever gateway comes first: numbers, sums of days, partitions. Each is a function of the database that does
+// What has to be done now and again, by whichever gateway comes first: numbers, sums, partitions. Each is a function of the database that does
 // nothing where there is nothing to do; one that fails is done the next time.
 import type { Ask } from "./line.ts";
 import { close, summed } from "./reads.ts";
 
 /** Entries are numbered so soon after they are written, where nothing asks for them earlier. */
 const NUMBERED_MS = 250;
-/** Days are added up so often: what is newer is added from its rows. */
+/** Sums are brought up to date so often: what is newer is added from its rows. */
 const SUMMED_MS = 10_000;
 /** Next month's partitions are looked for so often. */
 const MONTHS_MS = 3_600_000;
