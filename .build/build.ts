@@ -41,9 +41,10 @@ try {
     renameSync(fresh, dist);
     // Packages of their own, against what was just built, as others have it.
     for (const folder of PACKAGES) {
-      const beside = join(root, folder);
-      rmSync(join(beside, "dist"), { recursive: true, force: true });
-      if (!run(tsc, "-p", beside)) process.exitCode = 1;
+      const [out, made] = [join(root, folder, "dist"), join(bench, folder)];
+      if (!run(tsc, "-p", join(root, folder), "--outDir", made)) process.exitCode = 1;
+      if (existsSync(out)) renameSync(out, join(bench, `old-${PACKAGES.indexOf(folder)}`));
+      renameSync(made, out);
     }
     // What was compiled of the last one.
     rmSync(join(root, "node_modules/.cache/tollgate"), { recursive: true, force: true });

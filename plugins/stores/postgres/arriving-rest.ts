@@ -1,12 +1,12 @@
 // What is no row of a ledger that moves here: records with a note of each, meters, sums of what was pruned, and a note of where all of it comes from.
 import type { MovedRest } from "tollgate/plugin";
-import { fromJson, keyCursor, toJson, type Taken } from "tollgate/store";
+import { keyCursor, toJson } from "tollgate/store";
 import { kindOf } from "./calls.ts";
 import { bytes } from "./exact.ts";
 import type { Ask } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
 import { sumsLink, textHash, type PrunedBase, type PrunedNote } from "./pruned.ts";
-import { hashOf, noteLine } from "./rows.ts";
+import { hashOf, noteLine, takenOf } from "./rows.ts";
 import { newSalt } from "./salts.ts";
 
 /** The node that moves a ledger, and notes what it does. */
@@ -133,7 +133,7 @@ export class ArrivingRest {
       text: `SELECT e.rest FROM ${s}.open o JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0`,
     });
     for (const { rest } of open)
-      for (const [id, amount] of fromJson<{ taken: readonly Taken[] }>(rest!).taken)
+      for (const [id, amount] of takenOf(rest!))
         if (kindOf(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
     const known = new Set(meters.map(({ id }) => id));
     const all = [

@@ -30,8 +30,8 @@ export async function prune(
   let me: Pruning | undefined;
   let rows = 0;
   // What is written from now on is for a later run.
-  const [newest] = await ask({ text: `SELECT max(pos) + 1 AS pos FROM ${s}.batch` });
-  const end = Number(newest!["pos"] ?? 0);
+  const [chain] = await ask({ text: `SELECT pos FROM ${s}.chain` });
+  const end = Number(chain!["pos"]);
   for (let tries = 0; tries < TRIES;) {
     const from = (await readBase(ask, s))?.pos ?? 1;
     const limit = Math.min(end, (await oldestOpen(ask, s))?.pos ?? Infinity);

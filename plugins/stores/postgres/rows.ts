@@ -79,7 +79,7 @@ function shortOf(row: LedgerRow, taken: readonly Taken[]): ReserveRest {
   };
 }
 
-/** The same, with what goes without saying. `row`: the one that says it. */
+/** The same, with what goes without saying. */
 function longOf(said: ReserveRest, attempt: string, frontend: string): Reserved {
   const { protocol = null, privacy = "off", asked, taken = [] } = said;
   const { request, n } = namedBy(attempt);
@@ -92,6 +92,9 @@ function longOf(said: ReserveRest, attempt: string, frontend: string): Reserved 
     taken,
   };
 }
+
+/** What a reserve took, from its `rest`. */
+export const takenOf = (rest: string): readonly Taken[] => fromJson<ReserveRest>(rest).taken ?? [];
 
 /** `alone`: there is no reserve's row to read the rest from. */
 function restOf(row: LedgerRow, alone: boolean): string | null {

@@ -1,14 +1,13 @@
 // Reads all that was written, and says what of it cannot be true: each node's chain, the one chain of all, what open calls hold, and the records of
 // keys and accounts.
 import type { Problem } from "tollgate/plugin";
-import { fromJson, type Taken } from "tollgate/store";
 import { all, bytes } from "./exact.ts";
 import { checkBase, readBase, type Anchor, type PrunedBase } from "./pruned.ts";
 import { kindOf } from "./calls.ts";
 import { checkErased, isTakenOut } from "./erased.ts";
 import type { Ask, Row } from "./line.ts";
 import { stretches } from "./links.ts";
-import { hashOf, lineOf, noteLine } from "./rows.ts";
+import { hashOf, lineOf, noteLine, takenOf } from "./rows.ts";
 import { COLUMNS } from "./tables.ts";
 
 /** Batches that are read at once. Of many more, rows grow old before they are looked at, and most of the time goes into collections. */
@@ -199,7 +198,7 @@ async function heldOf(ask: Ask, s: string, say: Say): Promise<void> {
   });
   const held = new Map<string, bigint>();
   for (const rest of JSON.parse(row!["open"]!) as string[])
-    for (const [id, amount] of fromJson<{ taken?: readonly Taken[] }>(rest).taken ?? [])
+    for (const [id, amount] of takenOf(rest))
       if (kindOf(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
   for (const [id, amount] of JSON.parse(row!["slices"]!) as [string, string][])
     held.set(id, (held.get(id) ?? 0n) + BigInt(amount));

@@ -7,7 +7,7 @@ import { claim, left, NOON, one, reserve, rows, second, settle, type Law } from 
 
 const BUDGET = { per: "total", max: 10n ** 9n } as const;
 
-/** Calls of which one was corrected and one is open, a key, a price, and what an operator did. */
+/** Calls of which one was corrected and two are open, one of them without a limit, a key, a price, and what an operator did. */
 async function filled(store: Store): Promise<void> {
   const claims = [claim(BUDGET, 1_000n)];
   await store.apply([
@@ -21,6 +21,7 @@ async function filled(store: Store): Promise<void> {
     { do: "adjust", at: NOON + 2_000, attempt: "a", costNano: -100n, reason: "late", actor: "ann" },
     reserve("open", { claims }),
     { do: "progress", at: NOON, attempt: "open", usage: { output: 2 }, costNano: 40n },
+    reserve("free"),
   ]);
 }
 
@@ -82,7 +83,7 @@ export const movingLaws: readonly Law[] = [
         rest.heard.map(([attempt, , costNano]) => [attempt, costNano]),
         [["open", 40n]],
       );
-      assert.equal((await there.open(second)).presumed, 1);
+      assert.equal((await there.open(second)).presumed, 2);
       assert.deepEqual(await told(there), before);
       const [end] = (await rows(there, "open")).filter(({ kind }) => kind === "settle");
       assert.deepEqual([end?.outcome, end?.costNano], ["presumed", 40n]);

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { cleanClone, installedIn } from "../../kit/clean-clone.ts";
 
 export const root = new URL("../../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -57,7 +58,11 @@ export interface Workshop extends Disposable {
 
 export async function workshop(): Promise<Workshop> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-author-"));
-  const { out } = await must(root, "npm", "pack", "--json", "--pack-destination", folder, ...NPM);
+  // Packing builds, and gateways may run from what was built here.
+  const clone = join(folder, "tollgate");
+  cleanClone(clone);
+  installedIn(clone);
+  const { out } = await must(clone, "npm", "pack", "--json", "--pack-destination", folder, ...NPM);
   return {
     folder,
     tarball: join(folder, filenameIn(out)),
