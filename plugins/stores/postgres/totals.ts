@@ -69,9 +69,9 @@ export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<re
   const facts = factsFor(of);
   const values = new Values();
   const time = by.includes("day") || by.includes("hour") ? timeOf(of, values) : undefined;
-  const text = sourcesOf(of, s, facts, values)
-    .flatMap((source) => selects(source, facts, time))
-    .join("\nUNION ALL\n");
+  const { newest, sources } = sourcesOf(of, s, facts, values);
+  const selected = sources.flatMap((source) => selects(source, facts, time)).join("\nUNION ALL\n");
+  const text = `${newest === undefined ? "" : `WITH newest AS MATERIALIZED (${newest})\n`}${selected}`;
   for (;;) {
     const pruned = await prunedSums(ask, s, query);
     const lines = await ask({ text, values: values.all });
@@ -120,7 +120,7 @@ function sourcesOf(
   s: string,
   facts: readonly Fact[],
   values: Values,
-): readonly Source[] {
+): { readonly newest?: string; readonly sources: readonly Source[] } {
   const { by: _, zone: __, from, to, ...query } = of;
   const counted = () => `${isCounted(query)} AND ${where(query, s, values)}`;
   const asked = () =>
@@ -132,7 +132,7 @@ function sourcesOf(
     depths.map(({ span }) => span),
   );
   const all = whole.flat();
-  if (all.length === 0) return [rows(`${s}.entry e`, `${counted()} AND ${asked()}`)];
+  if (all.length === 0) return { sources: [rows(`${s}.entry e`, `${counted()} AND ${asked()}`)] };
   const during = ({ from, to }: Stretch) =>
     `e.at >= ${values.add(from)}::bigint AND e.at < ${values.add(to)}::bigint`;
   const few = Object.values(query).some((each) => each !== undefined);
@@ -142,12 +142,14 @@ function sourcesOf(
   };
   const fresh = `SELECT node, n FROM ${s}.batch WHERE pos IS NULL
     UNION ALL SELECT node, n FROM ${s}.batch WHERE pos >= (SELECT upto FROM ${s}.summed)`;
-  const newest = `(${fresh}) f ${each(`SELECT * FROM ${s}.entry e WHERE e.node = f.node AND e.n = f.n`)} e`;
-  return [
+  // Planning to read rows takes longer than reading those few: it is done once.
+  const newest = `SELECT e.* FROM (${fresh}) f ${each(`SELECT * FROM ${s}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
+    WHERE ${counted()} AND ${during(hull)}`;
+  const sources = [
     ...(hull.from === (from ?? 0) && hull.to === (to ?? FAR)
       ? []
       : [rows(`${s}.entry e`, `${counted()} AND ${asked()} AND NOT (${during(hull)})`)]),
-    rows(newest, `${counted()} AND ${during(hull)}`),
+    rows("newest e", "true"),
     ...depths.flatMap((depth, i) =>
       whole[i]!.map((stretch) => {
         const summed = `${during(stretch)} AND ${where(query, undefined, values)}${depth.voids && !voids ? " AND e.state <> 'void'" : ""}`;
@@ -160,6 +162,7 @@ function sourcesOf(
       }),
     ),
   ];
+  return { newest, sources };
 }
 
 /** The same of what is added up. */
