@@ -78,7 +78,7 @@ export async function fleetSize(of: {
     const counts: Record<string, number> = {
       one_key_ms: await best(["day"], { ...month, key: "key7" }),
       all_keys_ms: await best(["key"], month),
-      // Days of another zone are hours of this one, but for zones that are off by part of an hour.
+      // Days of another zone are half hours of this one, but for the few that are off by a quarter.
       berlin_ms: await best(["key", "day"], { ...month, tz: "Europe/Berlin" }),
       all_keys_from_rows_ms: await best(["key", "day"], { ...month, tz: "Asia/Kathmandu" }),
     };

@@ -1,6 +1,6 @@
-// The stretch that a report is of: its whole days and hours, which are added up already, and where days of a zone begin in it.
+// The stretch that a report is of: its whole days and half hours, which are added up already, and where days of a zone begin in it.
 import { type TotalsQuery, zoneClock } from "tollgate/store";
-import { DAY_MS, HOUR_MS } from "./summing.ts";
+import { DAY_MS, HALF_MS } from "./summing.ts";
 import type { Values } from "./where.ts";
 
 /** Days and hours of every zone begin at one of these. */
@@ -40,11 +40,11 @@ export function wholeOf(
 function tellsBy({ by, zone = "UTC", from, to, ...query }: TotalsQuery, span: number): boolean {
   const { attempt, upstreamId, state } = query;
   if (attempt !== undefined || upstreamId !== undefined || state === "open") return false;
-  if (by.includes("hour") && span > HOUR_MS) return false;
+  if (by.includes("hour") && span > HALF_MS) return false;
   if (zone === "UTC" || !(by.includes("day") || by.includes("hour"))) return true;
-  if (span > HOUR_MS || from === undefined || to === undefined || isLong(from, to)) return false;
+  if (span > HALF_MS || from === undefined || to === undefined || isLong(from, to)) return false;
   const { offset } = zoneClock(zone);
-  return [...dayStarts(zone, Math.ceil(from), to), to].every((at) => offset(at) % HOUR_MS === 0);
+  return [...dayStarts(zone, Math.ceil(from), to), to].every((at) => offset(at) % HALF_MS === 0);
 }
 
 /** Longer than a report is: a list of so many days is short enough to be sent. */

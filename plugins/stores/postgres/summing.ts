@@ -31,7 +31,8 @@ export const SUMS = {
 /** Columns of a day's group. */
 export const GROUPED = GROUP.join(", ");
 
-export const HOUR_MS = 3_600_000;
+/** Half an hour: of nearly each zone it is a whole number of these that days and hours are off. */
+export const HALF_MS = 1_800_000;
 
 /** Some of a row's facts, added up by spans of time. */
 export interface Depth {
@@ -44,12 +45,12 @@ export interface Depth {
 
 const KEY = ["key", "account"];
 const MODEL = ["provider", "model"];
-/** All facts by days; and by hours too, those that nearly each report is by: their sums are few beside those of all facts. */
+/** All facts by days; and by half hours too, those that nearly each report is by: their sums are few beside those of all facts. */
 const DEPTHS: readonly Depth[] = [
   { table: "day_key", span: DAY_MS, facts: KEY },
   { table: "day_model", span: DAY_MS, facts: MODEL },
-  { table: "hour_key", span: HOUR_MS, facts: KEY },
-  { table: "hour_model", span: HOUR_MS, facts: MODEL },
+  { table: "half_key", span: HALF_MS, facts: KEY },
+  { table: "half_model", span: HALF_MS, facts: MODEL },
   { table: "day", span: DAY_MS, facts: GROUP, voids: true },
 ];
 
@@ -58,7 +59,7 @@ export function depthsFor(facts: readonly string[], voids: boolean): readonly De
   const saying = DEPTHS.filter(
     (depth) => (!voids || depth.voids) && facts.every((fact) => depth.facts.includes(fact)),
   );
-  return [DAY_MS, HOUR_MS].flatMap((span) => saying.find((depth) => depth.span === span) ?? []);
+  return [DAY_MS, HALF_MS].flatMap((span) => saying.find((depth) => depth.span === span) ?? []);
 }
 
 const COUNTS = ["rows", "calls", "unpriced", "estimated", "nano"];
@@ -121,14 +122,14 @@ export const each = (select: string): string => `CROSS JOIN LATERAL (${select} O
 /** Entries of these batches are added to all sums that they are in, or taken from them. `batches`: a condition on `b`. */
 export const adding = (s: string, batches: string, sign: "+" | "-"): string => `
   WITH fresh AS MATERIALIZED (
-    SELECT e.*, e.at - mod(e.at, ${HOUR_MS}) AS hour, ${named(GROUP.map(of))} AS grp
+    SELECT e.*, e.at - mod(e.at, ${HALF_MS}) AS half, ${named(GROUP.map(of))} AS grp
       FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
   sums AS MATERIALIZED (
-    SELECT e.hour, e.grp AS name, ${GROUP.map((name) => `min(${of(name)}) AS ${name}`).join(", ")}, ${sign} count(*) AS rows, ${sign} ${SUMS.calls} AS calls,
+    SELECT e.half, e.grp AS name, ${GROUP.map((name) => `min(${of(name)}) AS ${name}`).join(", ")}, ${sign} count(*) AS rows, ${sign} ${SUMS.calls} AS calls,
       ${sign} ${SUMS.unpriced} AS unpriced, ${sign} ${SUMS.estimated} AS estimated, ${sign} ${SUMS.nano} AS nano
     FROM fresh e GROUP BY 1, 2),
   units AS MATERIALIZED (
-    SELECT e.hour, e.grp AS name, u.key AS unit, ${sign} ${SUMS.whole} AS whole, ${sign} ${SUMS.parts} AS parts
+    SELECT e.half, e.grp AS name, u.key AS unit, ${sign} ${SUMS.whole} AS whole, ${sign} ${SUMS.parts} AS parts
     FROM fresh e, json_each_text(e.usage::json) u WHERE e.kind <> 2 GROUP BY 1, 2, 3)
   ${DEPTHS.map((depth) => put(s, depth)).join("")}
   SELECT count(*) INTO strict many FROM sums;`;
@@ -142,7 +143,7 @@ function put(s: string, depth: Depth): string {
   const more = COUNTS.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ");
   return `,
   of_${table} AS MATERIALIZED (
-    SELECT x.*, x.hour - mod(x.hour, ${span}) AS at, ${facts === GROUP ? "x.name" : named(facts)} AS grp
+    SELECT x.*, x.half - mod(x.half, ${span}) AS at, ${facts === GROUP ? "x.name" : named(facts)} AS grp
       FROM sums x${voids ? "" : " WHERE x.state <> 'void'"}),
   in_${table} AS (
     INSERT INTO ${s}.${table} AS d (at, grp, ${[...facts, ...COUNTS].join(", ")})
@@ -151,7 +152,7 @@ function put(s: string, depth: Depth): string {
   in_${table}_unit AS (
     INSERT INTO ${s}.${table}_unit AS d (at, grp, unit, ${beside}whole, parts)
       SELECT x.at, x.grp, u.unit, ${said.map((name) => `min(x.${name}), `).join("")}sum(u.whole), sum(u.parts)
-      FROM of_${table} x JOIN units u ON u.hour = x.hour AND u.name = x.name GROUP BY 1, 2, 3
+      FROM of_${table} x JOIN units u ON u.half = x.half AND u.name = x.name GROUP BY 1, 2, 3
       ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts)`;
 }
 

@@ -1,5 +1,5 @@
 // Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
-// and hours come from their sums as far as these go, and all else from rows; one statement, so one moment.
+// and half hours come from their sums as far as these go, and all else from rows; one statement, so one moment.
 import type { LedgerQuery, Total } from "tollgate/plugin";
 import {
   Amounts,

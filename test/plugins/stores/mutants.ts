@@ -332,8 +332,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   ...of("summing", ["on-postgres", "postgres-keeping"], {
     "void calls are counted": ['${voids ? "" : " WHERE x.state <> \'void\'"}', ""],
-    "what was used at other hours is counted": [
-      "ON u.hour = x.hour AND u.name = x.name",
+    "what was used at other times is counted": [
+      "ON u.half = x.half AND u.name = x.name",
       "ON u.name = x.name",
     ],
     "units keep what is gone": [
