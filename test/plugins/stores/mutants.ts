@@ -330,7 +330,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "WHERE false\n      AND strpos",
     ],
   }),
-  ...of("summing", ["on-postgres", "postgres-keeping"], {
+  ...of("summing", ["on-postgres", "postgres-keeping", "postgres-rules"], {
     "void calls are counted": ['${voids ? "" : " WHERE x.state <> \'void\'"}', ""],
     "what was used at other times is counted": [
       "ON u.half = x.half AND u.name = x.name",

@@ -88,6 +88,18 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     expect(await problems()).toEqual([]);
   });
 
+  it("the database itself takes no row out that is not behind all open calls", async () => {
+    await store.apply([reserve("open", { at: NOON + 3 * DAY })]);
+    await store.verify!();
+    await by.ask("SELECT tollgate.sum_1(1000)");
+    const [row] = await by.ask(
+      `SELECT tollgate.prune_1(1, 1, '', '', '', 1, (SELECT pos FROM tollgate.chain), 0, '{}',
+        (SELECT coalesce(string_agg(c.node || '/' || c.n || '/' || c.i, ' ' ORDER BY c.node, c.n, c.i), '')
+          FROM tollgate.carried_1(1, (SELECT pos FROM tollgate.chain)) c), '{}', '{}', '{}', '{}') AS said`,
+    );
+    expect(row!["said"]).toBe("again");
+  });
+
   it("exactly what is from before the moment goes", async () => {
     const last = NOON + DAY + 3 * 60_000 + 1_000;
     await store.keeping!.prune!(last);
