@@ -168,9 +168,10 @@ export const keepingLaws: readonly Law[] = [
       if (!plan || !prune) return;
       await calls(store, "a", "b", "c");
       const [at, later] = [NOON + 86_400_000, NOON + 86_401_000];
-      // Of the same day, and it stays.
+      // Of the same day and said the same, and it stays.
       const evening = NOON + 6 * 3_600_000;
-      await store.apply([reserve("e", { at: evening }), settle("e", { at: evening })]);
+      const labels = { user: "4711", team: "core" };
+      await store.apply([reserve("e", { at: evening, labels }), settle("e", { at: evening })]);
       await store.apply([
         reserve("d", { at, claims: [claim({ per: "total", max: 10n ** 9n }, 1_000n)] }),
         settle("d", { at: later, costNano: 50n }),
