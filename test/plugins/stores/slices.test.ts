@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { join } from "../../../plugins/stores/postgres/beat.ts";
 import type { Sum } from "../../../plugins/stores/postgres/calls.ts";
+import type { LimitCrossing } from "../../../src/plugin/limit.ts";
 import type { Ask } from "../../../plugins/stores/postgres/line.ts";
 import { Slices } from "../../../plugins/stores/postgres/slices.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
@@ -29,6 +30,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
   let by: ReturnType<typeof askAt>;
   let url: string;
   let slices: Slices;
+  let crossed: string[];
   const ask: Ask = (question) => by.question(question);
   beforeAll(async () => {
     server = await startPostgres();
@@ -48,7 +50,10 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     await by.ask(
       `INSERT INTO tollgate.meter (id, level, held, max) VALUES ('${ID}', 50, 300, ${MAX})`,
     );
-    slices = new Slices({ schema: "tollgate", apart: undefined, from: 1, crossed() {} });
+    crossed = [];
+    const said = (all: readonly LimitCrossing[]) =>
+      void crossed.push(...all.map(({ scope }) => scope));
+    slices = new Slices({ schema: "tollgate", apart: undefined, from: 1, crossed: said });
     slices.touch([sum({ take: 1_000n, times: 20 })]);
     await slices.tend(ask, "one", 1);
     expect(slices.part(ID)).toBe(1_000n);
@@ -128,6 +133,23 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
       { level: "150" },
     ]);
     expect(slices.any).toBe(true);
+  });
+
+  it("say what is crossed by what they have spent, once the meter has heard of it", async () => {
+    slices.send([sum({ take: 100n, run: 100n, need: 100n, used: 100n })])(true);
+    await by.ask("UPDATE tollgate.slice SET amount = 0, spent = 999000");
+    expect(crossed).toEqual([]);
+    await slices.tend(ask, "one", 1);
+    expect(crossed).toContain("account:all");
+  });
+
+  it("go back when their limit is a lower one, however many calls draw on them", async () => {
+    slices.touch([sum({ take: 1_000n, times: 20, max: MAX / 2n })]);
+    await slices.tend(ask, "one", 1);
+    expect(slices.any).toBe(false);
+    expect(await by.ask(`SELECT held FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
+      { held: "300" },
+    ]);
   });
 
   it("go back to a client that was refused, and others are asked for theirs", async () => {
