@@ -90,6 +90,25 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const [count] = await made.store.counted!([limit], Date.now());
     return [count!.used, count!.held] as const;
   };
+  /** The server writes it, and has nothing to tell it by: the road is cut meanwhile. */
+  async function lost<T>(work: () => Promise<T>): Promise<T> {
+    await using by = askAt(url);
+    await by.ask("BEGIN");
+    await by.ask("SELECT 1 FROM tollgate.meter FOR UPDATE");
+    const asked = work();
+    asked.catch(() => {});
+    await until(
+      async () =>
+        (
+          await by.ask(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'tollgate'",
+          )
+        ).length > 0,
+    );
+    road.cut();
+    await by.ask("COMMIT");
+    return asked;
+  }
   /** Its rows, a settle by its outcome. */
   const kindsOf = async (attempt: string) =>
     (await made.store.entries({ attempt })).items.map(({ kind, outcome }) =>
@@ -238,22 +257,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
   it("a batch whose answer was lost is told once, whether it had happened or not", async () => {
     const store = await node("one");
     await sliced(store);
-    await using by = askAt(url);
-    await by.ask("BEGIN");
-    await by.ask("SELECT 1 FROM tollgate.meter FOR UPDATE");
-    const asked = store.apply([take("doubt")]);
-    await until(
-      async () =>
-        (
-          await by.ask(
-            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'tollgate'",
-          )
-        ).length > 0,
-    );
-    road.cut();
-    // The server writes it now, and has no one to tell.
-    await by.ask("COMMIT");
-    expect(await asked).toEqual([{ ok: true }]);
+    expect(await lost(() => store.apply([take("doubt")]))).toEqual([{ ok: true }]);
     await store.apply([pay("doubt", 500n)]);
     road.mend();
     await until(() => news.some(({ type }) => type === "together"));
@@ -261,6 +265,17 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
     expect((await held())[0]).toBe(1_400n);
     expect(await made.store.verify!()).toEqual([]);
+  });
+
+  it("a batch whose answer was lost at one that refuses is given up, where it had happened: nothing stays open", async () => {
+    const store = await opened("one");
+    await store.apply([take("first")]);
+    expect(await codeOf(lost(() => store.apply([take("doubt")])))).toBeDefined();
+    expect(await kindsOf("doubt")).toEqual(["reserve"]);
+    road.mend();
+    await until(async () => (await kindsOf("doubt")).length === 2);
+    expect(await kindsOf("doubt")).toEqual(["reserve", "abandoned"]);
+    expect(await held()).toEqual([0n, 1_000n]);
   });
 
   it("a slice is spent in one outage: until it has gone back the next one spends nothing of it", async () => {
