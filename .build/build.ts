@@ -42,7 +42,10 @@ try {
     // Packages of their own, against what was just built, as others have it.
     for (const folder of PACKAGES) {
       const [out, made] = [join(root, folder, "dist"), join(bench, folder)];
-      if (!run(tsc, "-p", join(root, folder), "--outDir", made)) process.exitCode = 1;
+      if (!run(tsc, "-p", join(root, folder), "--outDir", made)) {
+        process.exitCode = 1;
+        continue;
+      }
       if (existsSync(out)) renameSync(out, join(bench, `old-${PACKAGES.indexOf(folder)}`));
       renameSync(made, out);
     }

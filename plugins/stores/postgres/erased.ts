@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
 import type { Ask } from "./line.ts";
 import { isGone } from "./salts.ts";
-import { GROUPED } from "./summing.ts";
+import { GROUP, named } from "./summing.ts";
 
 /** `s`: the schema. */
 export const erasingIn = (s: string): string => `
@@ -20,14 +20,12 @@ BEGIN
   UPDATE ${s}.entry e SET labels = p_now, salt = x.gone FROM unnest(p_salts, p_gone) AS x(salt, gone)
     WHERE e.key = p_key AND e.labels = p_labels AND e.salt = x.salt;
   WITH was AS (DELETE FROM ${s}.day WHERE key = p_key AND labels = p_labels RETURNING *),
-  now AS MATERIALIZED (SELECT w.*, sha256(convert_to(json_build_array(${GROUPED.split(", ")
-    .map((name) => (name === "labels" ? "p_now" : `w.${name}`))
-    .join(", ")})::text, 'UTF8')) AS fresh FROM was w),
+  now AS MATERIALIZED (SELECT w.*, ${named(GROUP.map((name) => (name === "labels" ? "p_now" : `w.${name}`)))} AS fresh FROM was w),
   put AS (
-    INSERT INTO ${s}.day AS d (at, grp, ${GROUPED}, rows, calls, unpriced, estimated, nano)
-      SELECT n.at, n.fresh, ${GROUPED.split(", ")
-        .map((name) => (name === "labels" ? "p_now" : `n.${name}`))
-        .join(", ")}, n.rows, n.calls, n.unpriced, n.estimated, n.nano FROM now n
+    INSERT INTO ${s}.day AS d (at, grp, ${GROUP.join(", ")}, rows, calls, unpriced, estimated, nano)
+      SELECT n.at, n.fresh, ${GROUP.map((name) => (name === "labels" ? "p_now" : `n.${name}`)).join(
+        ", ",
+      )}, n.rows, n.calls, n.unpriced, n.estimated, n.nano FROM now n
       ON CONFLICT (at, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,
         unpriced = d.unpriced + excluded.unpriced, estimated = d.estimated + excluded.estimated, nano = d.nano + excluded.nano),
   units AS (DELETE FROM ${s}.day_unit u USING now n WHERE u.at = n.at AND u.grp = n.grp RETURNING u.at, n.fresh, u.unit, u.whole, u.parts)

@@ -1,7 +1,7 @@
 // What days came to, added up once: entries that have their numbers are added to the sums of their day, each once, up to a mark. A row whose time is
 // past goes where it belongs.
 
-const GROUP = [
+export const GROUP = [
   "key",
   "account",
   "provider",
@@ -27,9 +27,6 @@ export const SUMS = {
   whole: "sum(floor(u.value::numeric))",
   parts: "sum(round((u.value::numeric - floor(u.value::numeric)) * 1000000))",
 } as const;
-
-/** Columns of a day's group. */
-export const GROUPED = GROUP.join(", ");
 
 /** Half an hour: of nearly each zone it is a whole number of these that days and hours are off. */
 export const HALF_MS = 1_800_000;
@@ -67,23 +64,16 @@ const COUNTS = ["rows", "calls", "unpriced", "estimated", "nano"];
 export const SUMMED = DEPTHS.flatMap(({ table }) => [table, `${table}_unit`]);
 
 /** The name of a group: of its facts. */
-const named = (facts: readonly string[]): string =>
+export const named = (facts: readonly string[]): string =>
   `sha256(convert_to(json_build_array(${facts.join(", ")})::text, 'UTF8'))`;
 
-const REQUIRED = new Set([
-  "key",
-  "provider",
-  "model",
-  "credential",
-  "frontend",
-  "state",
-  "outcome",
-]);
+/** Facts that a call may lack. */
+const OPTIONAL = new Set(["account", "price", "labels"]);
 const columns = (facts: readonly string[]): string =>
   facts
     .map(
       (fact) =>
-        `${fact} text${fact === "key" ? ' COLLATE "C"' : ""}${REQUIRED.has(fact) ? " NOT NULL" : ""}, `,
+        `${fact} text${fact === "key" ? ' COLLATE "C"' : ""}${OPTIONAL.has(fact) ? "" : " NOT NULL"}, `,
     )
     .join("");
 

@@ -3,7 +3,8 @@
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-const BUSY = 5;
+/** SQLite's own: another connection has it. Nothing is broken. */
+export const BUSY = 5;
 
 export function lock(file: string): { release(): void } {
   closeSync(openSync(`${file}.lock`, "a", 0o600));

@@ -20,14 +20,12 @@ import { erase } from "./erasing.ts";
 import type { Folded, SumsRow } from "./fold.ts";
 import type { Leftovers } from "./leftovers.ts";
 import { clear, discard, layReady, replace, shrink, sweep, type Swept } from "./pruning.ts";
-import { lock } from "./lock.ts";
+import { BUSY, lock } from "./lock.ts";
 import { Session, type Opened, type Settings } from "./session.ts";
 import { createUnpacker, told, type Line, type Verdicts } from "./wire.ts";
 
 /** Of `relaxed`: how long what was acknowledged may wait for its commit. */
 const RELAXED_MS = 20;
-/** SQLite's own: another connection is writing. Nothing is broken, it only takes time. */
-const BUSY = 5;
 const FULL = 13;
 
 export class Writer {
