@@ -164,22 +164,27 @@ describe("a record", () => {
   });
 
   it("says what hooks did, and nothing of those that let it pass", async () => {
+    /** On a busy machine any hook may be one that was waited for. */
+    const acted = (record: RequestRecord) =>
+      record.hooks?.filter(({ did }) => did !== "waited").map(({ ms: _ms, ...more }) => more) ?? [];
     const did = async (content: string) => {
       const { record } = await told("up/m", content);
-      return [record.outcome, record.served, record.hooks?.map(({ ms: _ms, ...more }) => more)];
+      return [record.outcome, record.served, acted(record)];
     };
     const hook = (name: string, what: string) => [
       { plugin: "middleware.moody", hook: name, did: what },
     ];
-    expect(await did("Hello.")).toEqual(["ok", "up/m", undefined]);
-    expect(await did("wait")).toEqual(["ok", "up/m", hook("inspect", "waited")]);
+    expect(await did("Hello.")).toEqual(["ok", "up/m", []]);
+    expect(await did("wait")).toEqual(["ok", "up/m", []]);
     expect(await did("refuse")).toEqual(["client_error", undefined, hook("inspect", "refused")]);
     expect(await did("break")).toEqual(["ok", "up/m", hook("inspect", "passed_over")]);
     expect(await did("answer")).toEqual(["ok", undefined, hook("attempt", "answered")]);
     const { record } = await told("up/m", "wait");
-    expect(record.hooks![0]!.ms).toBeGreaterThanOrEqual(15);
+    const inspect = record.hooks!.find((one) => one.hook === "inspect");
+    expect(inspect).toMatchObject({ plugin: "middleware.moody", did: "waited" });
+    expect(inspect!.ms).toBeGreaterThanOrEqual(15);
     // A provider's failure that passes through a hook is not the hook's.
-    expect((await told("busy/m")).record.hooks).toBeUndefined();
+    expect(acted((await told("busy/m")).record)).toEqual([]);
   });
 
   it("tells the gateway's own time from that of a provider and of a client", async () => {

@@ -65,6 +65,22 @@ it("a batch whose answer was lost has happened where the chain ends with it, and
   }
 });
 
+it("does not end before the database has all that it was told: what it does not know any more stays on the disk", async () => {
+  const { node } = await written(3);
+  // The answer comes over a new connection: the row of this node is gone with all else.
+  await expect(node.allTold(async () => [])).rejects.toThrow("taken for dead");
+  expect(node.lost).toBe(true);
+  const { node: other } = await written(3);
+  const asked: string[] = [];
+  const breaks = async ({ text }: { text: string }) => {
+    asked.push(text);
+    if (asked.length > 1) throw new Error("it broke off");
+    return [{ n: "1", head: `\\x${HEAD.toString("hex")}` }];
+  };
+  await expect(other.allTold(breaks)).rejects.toThrow("it broke off");
+  expect(other.owed).toHaveLength(2);
+});
+
 it("under a new row it still has what it was told under the one before, for a database that is set back to before both", async () => {
   const { node, finds } = await written(3);
   const joined = async () => [{ epoch: "2" }];
