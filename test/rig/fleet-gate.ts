@@ -6,6 +6,7 @@ import type { Sum } from "../../plugins/stores/postgres/calls.ts";
 import { migrate } from "../../plugins/stores/postgres/forms.ts";
 import { AS_TEXT, Line, type Ask } from "../../plugins/stores/postgres/line.ts";
 import { pass, type Said } from "../../plugins/stores/postgres/plain.ts";
+import { KnownTerms } from "../../plugins/stores/postgres/terms.ts";
 import { startPostgres, type Postgres } from "../kit/postgres.ts";
 import { deadlocksIn, planted, PLANTS } from "./fleet-plants.ts";
 import type { Rig, Verdict } from "./rig.ts";
@@ -86,14 +87,15 @@ async function hand(ask: Ask, name: string): Promise<Hand> {
   await ask({ text: "SET enable_indexscan = off; SET enable_bitmapscan = off" });
   const epoch = await join(ask, SCHEMA, name, undefined, 60_000);
   let n = 0;
+  const terms = new KnownTerms();
   const gate = { schema: SCHEMA, durability: "synced", named: false } as const;
   return {
     ask,
     name,
     epoch,
     async apply({ sums = [], closed = [], n: as = n + 1 }) {
-      const plan = { sums, closed, steps: [], heard: [], columns: [], begun: [] };
-      const me = { epoch, n: as, hash: Buffer.from([epoch, as]), at: null };
+      const plan = { sums, closed, steps: [], heard: [], rows: [], begun: [] };
+      const me = { epoch, n: as, hash: Buffer.from([epoch, as]), at: null, terms };
       const said: Said | { how: string } = await pass(ask, gate, plan, me).catch(
         (error: unknown) => ({ how: (error as { code?: string }).code ?? String(error) }),
       );

@@ -13,7 +13,7 @@ import type { Ask, Row } from "./line.ts";
 import { stretches } from "./links.ts";
 import type { Columns } from "./rows.ts";
 import { provedLabels, provedNote } from "./salts.ts";
-import { COLUMNS } from "./tables.ts";
+import { COLUMNS } from "./columns.ts";
 import { Tally } from "./tally.ts";
 
 /** What the first line says. */

@@ -8,6 +8,7 @@ import { numbers, texts } from "./literal.ts";
 import { sumsLink, textHash, type PrunedBase, type PrunedNote } from "./pruned.ts";
 import { hashOf, noteLine, takenOf } from "./rows.ts";
 import { newSalt } from "./salts.ts";
+import { KnownTerms } from "./terms.ts";
 
 /** The node that moves a ledger, and notes what it does. */
 export const MOVER = "move";
@@ -17,6 +18,7 @@ export interface Chain {
   readonly epoch: number;
   n: number;
   head: Buffer;
+  readonly terms: KnownTerms;
 }
 
 /** The next batch of a chain. */
@@ -122,7 +124,12 @@ export class ArrivingRest {
       text: `SELECT epoch, n, head FROM ${this.#s}.node WHERE id = $1`,
       values: [MOVER],
     });
-    return { epoch: Number(row!["epoch"]), n: Number(row!["n"]), head: bytes(row!["head"]!) };
+    return {
+      epoch: Number(row!["epoch"]),
+      n: Number(row!["n"]),
+      head: bytes(row!["head"]!),
+      terms: new KnownTerms(),
+    };
   }
 
   /** Meters, with what open calls hold of them. */
@@ -130,7 +137,7 @@ export class ArrivingRest {
     const s = this.#s;
     const held = new Map<string, bigint>();
     const open = await ask({
-      text: `SELECT e.rest FROM ${s}.open o JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0`,
+      text: `SELECT e.rest FROM ${s}.open o JOIN ${s}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0`,
     });
     for (const { rest } of open)
       for (const [id, amount] of takenOf(rest!))

@@ -3,14 +3,14 @@
 import { fail, type MovedIn, type MovedRest, type MovedRows } from "tollgate/plugin";
 import { rowFrom, toJson, type LedgerRow } from "tollgate/store";
 import { ArrivingRest, linked, MOVER, type Chain } from "./arriving-rest.ts";
-import { bytes } from "./exact.ts";
+import { all, bytes } from "./exact.ts";
 import { COMPARED } from "./leaving.ts";
 import type { Ask } from "./line.ts";
 import { texts } from "./literal.ts";
 import { close, summed } from "./reads.ts";
-import { columnsOf, hashOf, lineOf } from "./rows.ts";
+import { hashOf } from "./rows.ts";
+import { bookedLine, booking, KnownTerms } from "./terms.ts";
 import { totalsOf } from "./totals.ts";
-import { entries } from "./writing.ts";
 
 /** Whether a move into it has begun, and is not over. */
 export async function isMoving(ask: Ask, s: string): Promise<boolean> {
@@ -44,8 +44,6 @@ class Arrival implements MovedIn {
   readonly #chains = new Map<string, Chain>();
   /** Began; of calls that are not settled yet. */
   readonly #open = new Map<string, number>();
-  /** Of this page, calls whose reserve is pruned. */
-  #alone: Set<string> = new Set();
 
   constructor(ask: Ask, s: string, end: () => Promise<void>) {
     this.#ask = ask;
@@ -60,7 +58,10 @@ class Arrival implements MovedIn {
 
   async begin(): Promise<void> {
     const [ask, s] = [this.#ask, this.#s];
-    const nodes = await ask({ text: `SELECT epoch, id, about, state, n, head FROM ${s}.node` });
+    const nodes = await ask({
+      text: `SELECT epoch, id, about, state, n, head,
+        (SELECT coalesce(max(t.id), 0) FROM ${s}.terms t WHERE t.node = w.epoch) AS last FROM ${s}.node w`,
+    });
     const mover = nodes.find(({ id, state }) => id === MOVER && state === "live");
     if (!mover && nodes.length > 0)
       fail("conflict", "There is a ledger in this database already.", { code: "not_empty" });
@@ -77,6 +78,7 @@ class Arrival implements MovedIn {
         epoch: Number(node["epoch"]),
         n: Number(node["n"]),
         head: bytes(node["head"]!),
+        terms: new KnownTerms(Number(node["last"])),
       });
     for (const row of await ask({ text: `SELECT attempt, began FROM ${s}.open` }))
       this.#open.set(row["attempt"]!, Number(row["began"]));
@@ -93,7 +95,7 @@ class Arrival implements MovedIn {
       const over = rows.filter(({ kind }) => kind === "settle").map(({ attempt }) => attempt);
       await ask({
         text: `INSERT INTO ${s}.open (attempt, node, began)
-          SELECT e.attempt, e.node, e.began FROM ${s}.entry e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
+          SELECT e.attempt, e.node, e.began FROM ${s}.booked e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
         values: [texts(open)],
       });
       await ask({
@@ -164,14 +166,11 @@ class Arrival implements MovedIn {
     for (const { attempt } of known) began.set(attempt, this.#open.get(attempt)!);
     const unknown = others.filter(({ attempt }) => !began.has(attempt));
     for (const { attempt, at } of unknown) began.set(attempt, at);
-    this.#alone = new Set(unknown.map(({ attempt }) => attempt));
     for (const row of await ask({
-      text: `SELECT attempt, began FROM ${this.#s}.entry WHERE attempt = ANY ($1::text[]) AND kind = 0`,
+      text: `SELECT attempt, began FROM ${this.#s}.booked WHERE attempt = ANY ($1::text[]) AND kind = 0`,
       values: [texts(unknown.map(({ attempt }) => attempt))],
-    })) {
+    }))
       began.set(row["attempt"]!, Number(row["began"]));
-      this.#alone.delete(row["attempt"]!);
-    }
     return began;
   }
 
@@ -180,12 +179,11 @@ class Arrival implements MovedIn {
     rows: readonly LedgerRow[],
     began: ReadonlyMap<string, number>,
   ): Promise<void> {
-    const columns = rows.map((row) =>
-      columnsOf(row, began.get(row.attempt)!, this.#alone.has(row.attempt)),
-    );
     const chain = await this.#chain(ask, rows[0]!.instance);
-    await linked(ask, this.#s, chain, hashOf(chain.head, columns.map(lineOf)), columns.length);
-    await ask(entries(this.#s, chain.epoch, chain.n, columns));
+    const booked = rows.map((row) => chain.terms.book(row, began.get(row.attempt)!));
+    await linked(ask, this.#s, chain, hashOf(chain.head, booked.map(bookedLine)), booked.length);
+    await all(booking(this.#s, chain.epoch, chain.n, booked, chain.terms).map(ask));
+    chain.terms.wrote(booked);
   }
 
   async #chain(ask: Ask, instance: string): Promise<Chain> {
@@ -197,7 +195,13 @@ class Arrival implements MovedIn {
         text: `INSERT INTO ${this.#s}.node (id, state, alive, lease) VALUES ($1, 'left', '-infinity', '0') RETURNING epoch`,
         values: [id],
       });
-      this.#chains.set(id, (chain = { epoch: Number(row!["epoch"]), n: 0, head: Buffer.alloc(0) }));
+      chain = {
+        epoch: Number(row!["epoch"]),
+        n: 0,
+        head: Buffer.alloc(0),
+        terms: new KnownTerms(),
+      };
+      this.#chains.set(id, chain);
     }
     return chain;
   }

@@ -10,7 +10,7 @@ import {
   type LedgerRow,
   type Taken,
 } from "tollgate/store";
-import { columnsOf, type Columns } from "./rows.ts";
+import type { Booked, KnownTerms } from "./terms.ts";
 
 type At<C> = C & { readonly at: number };
 
@@ -50,7 +50,7 @@ export interface Plan {
   readonly steps: readonly Step[];
   readonly closed: readonly string[];
   readonly heard: readonly Extract<StoreCommand, { do: "progress" }>[];
-  readonly columns: readonly Columns[];
+  readonly rows: readonly Booked[];
   /** What is remembered once it is done. */
   readonly begun: readonly LedgerRow[];
 }
@@ -79,12 +79,13 @@ export function plan(
   mine: ReadonlyMap<string, Mine>,
   instance: string,
   now: (at: number) => number,
+  terms: KnownTerms,
 ): Plan | undefined {
   const sums = new Map<string, Sum>();
   const steps: Step[] = [];
   const closed: string[] = [];
   const heard: Plan["heard"][number][] = [];
-  const columns: Columns[] = [];
+  const rows: Booked[] = [];
   const begun: LedgerRow[] = [];
   const seen = new Set<string>();
   const sum = (id: string): Sum => {
@@ -119,7 +120,7 @@ export function plan(
       const row = reserved(c, instance, taken);
       steps.push({ command: c, taken });
       begun.push(row);
-      columns.push(columnsOf(row, row.at));
+      rows.push(terms.book(row, row.at));
     } else {
       const { row } = call!;
       for (const [id, amount] of row.taken) {
@@ -128,10 +129,10 @@ export function plan(
       }
       steps.push({ command: c, taken: row.taken });
       closed.push(c.attempt);
-      columns.push(columnsOf(settled(row, c, instance), row.at));
+      rows.push(terms.book(settled(row, c, instance), row.at));
     }
   }
-  return { sums: [...sums.values()].sort(byId), steps, closed, heard, columns, begun };
+  return { sums: [...sums.values()].sort(byId), steps, closed, heard, rows, begun };
 }
 
 const empty = (id: string, period: number): Sum => ({

@@ -29,8 +29,8 @@ DECLARE month timestamptz := date_trunc('month', p_at, 'UTC'); next timestamptz;
 BEGIN
   next := date_trunc('month', month + interval '32 days', 'UTC');
   name := to_char(month AT TIME ZONE 'UTC', '"_"YYYY_MM');
-  IF to_regclass('${s}.entry' || name) IS NOT NULL THEN RETURN; END IF;
-  EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.entry FOR VALUES FROM (%s) TO (%s)', 'entry' || name,
+  IF to_regclass('${s}.booked' || name) IS NOT NULL THEN RETURN; END IF;
+  EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.booked FOR VALUES FROM (%s) TO (%s)', 'booked' || name,
     extract(epoch FROM month)::bigint * 1000, extract(epoch FROM next)::bigint * 1000);
   EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.batch FOR VALUES FROM (%L) TO (%L)', 'batch' || name, month, next);
 EXCEPTION

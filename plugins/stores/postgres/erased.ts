@@ -10,15 +10,15 @@ export const erasingIn = (s: string): string => `
 CREATE TABLE ${s}.erased (hash text PRIMARY KEY, by text NOT NULL);
 CREATE INDEX erased_by ON ${s}.erased (by);
 
--- Rows of one key and one saying, and the sums of their days.
+-- Terms of one key and one saying, which no new row may name then, and the sums of their days.
 CREATE FUNCTION ${s}.erase_1(p_key text, p_labels text, p_now text, p_salts text[], p_gone text[])
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $erase$
 #variable_conflict use_column
 BEGIN
   PERFORM 1 FROM ${s}.summed FOR UPDATE;
   PERFORM set_config('tollgate.keeping', 'on', true);
-  UPDATE ${s}.entry e SET labels = p_now, salt = x.gone FROM unnest(p_salts, p_gone) AS x(salt, gone)
-    WHERE e.key = p_key AND e.labels = p_labels AND e.salt = x.salt;
+  UPDATE ${s}.terms t SET labels = p_now, salt = x.gone, live = false FROM unnest(p_salts, p_gone) AS x(salt, gone)
+    WHERE t.key = p_key AND t.labels = p_labels AND t.salt = x.salt;
   WITH was AS (DELETE FROM ${s}.day WHERE key = p_key AND labels = p_labels RETURNING *),
   now AS MATERIALIZED (SELECT w.*, ${named(GROUP.map((name) => (name === "labels" ? "p_now" : `w.${name}`)))} AS fresh FROM was w),
   put AS (

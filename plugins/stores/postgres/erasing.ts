@@ -5,7 +5,7 @@ import { fromJson, toJson } from "tollgate/store";
 import { sumOf, type ErasedNote } from "./erased.ts";
 import type { Ask, Row } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
-import { goneOf, hashOfLabel, isGone, provedNote, renewSalts } from "./salts.ts";
+import { goneOf, hashOfLabel, isGone, provedNote } from "./salts.ts";
 import type { Writer } from "./writing-door.ts";
 
 /** What is said in its place. */
@@ -29,7 +29,6 @@ export async function erase(
       ...new Set([...sayings.flatMap(({ gone }) => gone), ...notes.map(({ proved }) => proved)]),
     ];
     if (hashes.length === 0) return;
-    renewSalts();
     await said(ask, s, writer, what, hashes);
     for (const { key, labels, now, salts, news } of sayings)
       await ask({
@@ -73,7 +72,7 @@ async function sayingsOf(ask: Ask, s: string, what: Erasure): Promise<readonly S
         ? ["e.labels::json ->> $1 = $2", [what.label.name, what.label.value]]
         : ["true", []];
   const rows = await ask({
-    text: `SELECT DISTINCT e.key, e.labels, e.salt FROM ${s}.entry e WHERE e.labels IS NOT NULL AND e.salt IS NOT NULL AND ${where}`,
+    text: `SELECT e.key, e.labels, e.salt FROM ${s}.terms e WHERE e.labels IS NOT NULL AND e.salt IS NOT NULL AND ${where}`,
     values: values as string[],
   });
   const groups = new Map<string, Row[]>();

@@ -7,6 +7,7 @@ import { known, type Known } from "./known.ts";
 import type { Ask, Row } from "./line.ts";
 import { texts } from "./literal.ts";
 import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
+import type { KnownTerms } from "./terms.ts";
 import { fenced } from "./trouble.ts";
 import { chained, write } from "./writing.ts";
 
@@ -34,6 +35,7 @@ export interface Means {
   readonly ask: Ask;
   readonly schema: string;
   readonly own: ((command: StoreCommand) => number) | undefined;
+  readonly terms: KnownTerms;
   /** Its commit is sent: from here on it may have happened. */
   readonly committing: (written: Written) => void;
 }
@@ -91,7 +93,7 @@ async function attempt(
       return { missing };
     }
     const settled = found.known.rows.filter(({ kind }) => kind === "settle");
-    const chain = chained(found.known, { ...me, n: found.n, head: found.head });
+    const chain = chained(found.known, { ...me, n: found.n, head: found.head }, means.terms);
     const written: Written = {
       n: chain?.n ?? found.n,
       head: chain?.head ?? found.head,
@@ -103,6 +105,7 @@ async function attempt(
     const asked = write(found.known, changed, chain, me.epoch, means);
     means.committing(written);
     await all([...asked, ask({ text: "COMMIT" })]);
+    means.terms.wrote(chain?.rows ?? []);
     return written;
   } catch (error) {
     await ask({ text: "ROLLBACK" }).catch(() => undefined);

@@ -14,7 +14,7 @@ import {
 import { bytes } from "./exact.ts";
 import type { Ask, Row } from "./line.ts";
 import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
-import { COLUMNS } from "./tables.ts";
+import { COLUMNS } from "./columns.ts";
 
 /** Batches that are looked at at once, and rows that are read at once. */
 const STRIDE = 2_000;
@@ -38,7 +38,7 @@ export async function oldestOpen(
 ): Promise<{ pos: number; attempt: string; at: number } | undefined> {
   const [row] = await ask({
     text: `SELECT b.pos, e.attempt, e.at FROM ${s}.open o
-      JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
+      JOIN ${s}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
       JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos IS NOT NULL ORDER BY b.pos, e.i LIMIT 1`,
   });
   return row && { pos: Number(row["pos"]), attempt: row["attempt"]!, at: Number(row["at"]) };
@@ -61,7 +61,7 @@ export async function cutOf(
     const batches = await ask({
       text: `SELECT b.pos, b.entries, min(e.at) AS since, max(e.at) AS till
         FROM (SELECT * FROM ${s}.batch WHERE pos >= $1 AND entries > 0 ORDER BY pos LIMIT $2) b
-        JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n GROUP BY b.pos, b.entries ORDER BY b.pos`,
+        JOIN ${s}.booked e ON e.node = b.node AND e.n = b.n GROUP BY b.pos, b.entries ORDER BY b.pos`,
       values: [at, STRIDE],
     });
     for (const batch of batches) {

@@ -163,7 +163,7 @@ function rights(s: string, { run, read }: Roles): string {
     lines.push(
       `GRANT USAGE ON SCHEMA ${s} TO ${run};`,
       `GRANT SELECT ON ALL TABLES IN SCHEMA ${s} TO ${run};`,
-      `GRANT INSERT ON ${s}.entry, ${s}.batch, ${s}.note, ${s}.price, ${s}.shared, ${s}.erased TO ${run};`,
+      `GRANT INSERT ON ${s}.booked, ${s}.terms, ${s}.batch, ${s}.note, ${s}.price, ${s}.shared, ${s}.erased TO ${run};`,
       `GRANT INSERT, UPDATE ON ${s}.node, ${s}.key, ${s}.account, ${s}.audit, ${s}.fleet TO ${run};`,
       `GRANT INSERT, UPDATE, DELETE ON ${s}.meter, ${s}.open TO ${run};`,
       `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${s} TO ${run};`,
@@ -171,7 +171,7 @@ function rights(s: string, { run, read }: Roles): string {
   if (read !== undefined)
     lines.push(
       `GRANT USAGE ON SCHEMA ${s} TO ${read};`,
-      `GRANT SELECT ON ${s}.entry, ${s}.batch, ${s}.open, ${s}.meter, ${s}.node, ${s}.form, ${s}.fleet, ${s}.summed, ${SUMMED.map((table) => `${s}.${table}`).join(", ")}, ${s}.chain, ${s}.note, ${s}.key, ${s}.account, ${s}.base, ${s}.sums, ${s}.erased TO ${read};`,
+      `GRANT SELECT ON ${s}.entry, ${s}.booked, ${s}.terms, ${s}.batch, ${s}.open, ${s}.meter, ${s}.node, ${s}.form, ${s}.fleet, ${s}.summed, ${SUMMED.map((table) => `${s}.${table}`).join(", ")}, ${s}.chain, ${s}.note, ${s}.key, ${s}.account, ${s}.base, ${s}.sums, ${s}.erased TO ${read};`,
     );
   return lines.join("\n");
 }

@@ -8,6 +8,8 @@
 //
 // The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
 
+import { BOOKED, TERMS, TYPES } from "./columns.ts";
+
 /** What a meter takes in: its own unit, or what a rate's level is counted in. */
 const DRAINED = `least(greatest(greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * coalesce(x.max, m.max, 0), 0)
         + (x.used - x.unhold) * x.period, 0), 3 * coalesce(x.max, m.max, 0) * x.period)`;
@@ -22,7 +24,7 @@ const SUMS = `unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WI
 const DISORDER_MS = 10_000;
 
 /** Arguments of the gate, in their order, with their types. */
-export const ARGUMENTS = [
+export const ARGUMENTS: readonly (readonly [name: string, type: string])[] = [
   ["p_node", "int"],
   ["p_n", "bigint"],
   ["p_hash", "bytea"],
@@ -39,33 +41,20 @@ export const ARGUMENTS = [
   ["g_attempt", "text[]"],
   ["g_usage", "text[]"],
   ["g_cost", "bigint[]"],
-  ["e_kind", "smallint[]"],
-  ["e_attempt", "text[]"],
-  ["e_nth", "text[]"],
-  ["e_began", "bigint[]"],
-  ["e_at", "bigint[]"],
-  ["e_key", "text[]"],
-  ["e_account", "text[]"],
-  ["e_provider", "text[]"],
-  ["e_model", "text[]"],
-  ["e_credential", "text[]"],
-  ["e_frontend", "text[]"],
-  ["e_state", "text[]"],
-  ["e_outcome", "text[]"],
-  ["e_price", "text[]"],
-  ["e_labels", "text[]"],
-  ["e_cost", "bigint[]"],
-  ["e_hold", "bigint[]"],
-  ["e_up", "text[]"],
-  ["e_usage", "text[]"],
-  ["e_rest", "text[]"],
-  ["e_salt", "text[]"],
-] as const;
+  ["k_terms", "bigint[]"],
+  ["t_id", "bigint[]"],
+  ...TERMS.map((name) => [`t_${name}`, "text[]"] as const),
+  ["e_terms", "bigint[]"],
+  ...BOOKED.map((name) => [`e_${name}`, `${TYPES[name] ?? "text"}[]`] as const),
+];
 
-const ENTRIES = ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith("e_"));
+const named = (prefix: string): readonly string[] =>
+  ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith(prefix));
+const [NEW_TERMS, ENTRIES] = [named("t_"), named("e_")];
+const bare = (names: readonly string[]): string => names.map((name) => name.slice(2)).join(", ");
 
 /** `s`: the schema. */
-export const gate = (s: string): string => lock(s) + apply(s) + beats(s);
+export const gate = (s: string): string => lock(s) + terms(s) + apply(s) + beats(s);
 
 /** Meters, also those that are new. */
 const lock = (s: string): string => `
@@ -88,6 +77,16 @@ BEGIN
 END $lock$;
 `;
 
+/** Terms that rows name are there, and nothing was taken out of them. */
+const terms = (s: string): string => `
+CREATE FUNCTION ${s}.terms_1(p_node int, p_known bigint[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $terms$
+BEGIN
+  IF (SELECT count(*) FROM ${s}.terms WHERE node = p_node AND id = ANY (p_known) AND live) < cardinality(p_known) THEN
+    RAISE EXCEPTION 'terms are gone' USING ERRCODE = 'TG005';
+  END IF;
+END $terms$;
+`;
+
 const apply = (s: string): string => `
 CREATE FUNCTION ${s}.apply_1(${ARGUMENTS.map((each) => each.join(" ")).join(", ")})
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $gate$
@@ -106,7 +105,7 @@ BEGIN
     IF NOT fits THEN
       -- What was let through once is not refused when it is told again.
       IF EXISTS (SELECT 1 FROM unnest(e_kind, e_attempt, e_began) AS o(kind, attempt, began)
-          JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 WHERE o.kind = 0) THEN
+          JOIN ${s}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 WHERE o.kind = 0) THEN
         RETURN ARRAY['look', versions, t::text];
       END IF;
       RETURN ARRAY['full', versions, t::text] || states;
@@ -131,9 +130,13 @@ BEGIN
   IF cardinality(e_kind) > 0 THEN
     INSERT INTO ${s}.open (attempt, node, began)
       SELECT e.attempt, p_node, e.began FROM unnest(e_kind, e_attempt, e_began) AS e(kind, attempt, began) WHERE e.kind = 0;
-    INSERT INTO ${s}.entry
+    IF cardinality(t_id) > 0 THEN
+      INSERT INTO ${s}.terms (node, ${bare(NEW_TERMS)}) SELECT p_node, t.* FROM unnest(${NEW_TERMS.join(", ")}) AS t;
+    END IF;
+    IF cardinality(k_terms) > 0 THEN PERFORM ${s}.terms_1(p_node, k_terms); END IF;
+    INSERT INTO ${s}.booked (node, n, i, ${bare(ENTRIES)})
       SELECT p_node, p_n, e.ord - 1, ${ENTRIES.map((name) => `e.${name.slice(2)}`).join(", ")}
-      FROM unnest(${ENTRIES.join(", ")}) WITH ORDINALITY AS e(${ENTRIES.map((name) => name.slice(2)).join(", ")}, ord);
+      FROM unnest(${ENTRIES.join(", ")}) WITH ORDINALITY AS e(${bare(ENTRIES)}, ord);
   END IF;
   INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
   IF cardinality(m_id) > 0 THEN

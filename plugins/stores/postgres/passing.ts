@@ -6,7 +6,7 @@ import type { Ask, Line } from "./line.ts";
 import { linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
 import type { Slices, Split } from "./slices.ts";
 import type { ThisNode } from "./this-node.ts";
-import { fenced, isAway, isKnown, isUnsliced } from "./trouble.ts";
+import { fenced, isAway, isForgotten, isKnown, isUnsliced } from "./trouble.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
 export interface Passing {
@@ -30,7 +30,7 @@ export async function passed(
   const hash = linkOf(of, me.head);
   const at =
     settings.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;
-  const done = () => remember(of, node.mine);
+  const done = () => remember(of, node.mine, node.terms);
   node.pending = { head: hash, done };
   const began = performance.now();
   const split = slices?.split(of.sums, line.made);
@@ -39,7 +39,7 @@ export async function passed(
   const counted = split && slices!.send(split.sliced);
   try {
     const metered = split ? { ...of, sums: split.metered } : of;
-    const link = { epoch: me.epoch, n: me.n + 1, hash, at };
+    const link = { epoch: me.epoch, n: me.n + 1, hash, at, terms: node.terms };
     const said = await pass(ask, settings, metered, link, split?.sliced);
     node.pending = undefined;
     counted?.(said.how === "ok");
@@ -61,7 +61,8 @@ export async function passed(
       node.pending = undefined;
       counted?.(false);
     }
-    if (isUnsliced(error)) slices!.forget();
+    if (isForgotten(error)) node.terms.forget();
+    else if (isUnsliced(error)) slices!.forget();
     else if (!isKnown(error)) throw error;
     return undefined;
   }

@@ -7,8 +7,9 @@ import { ARGUMENTS } from "./gate.ts";
 import type { Ask } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
 import { verdictsOf } from "./replay.ts";
-import { hashOf, lineOf } from "./rows.ts";
+import { hashOf } from "./rows.ts";
 import { SLICED } from "./slicing.ts";
+import { bookedArrays, bookedLine, termsArrays, type KnownTerms } from "./terms.ts";
 
 /** synced: a plain commit. flushed: the same promise, with locks given back before the flush. relaxed: no flush. */
 export type Durability = "synced" | "flushed" | "relaxed";
@@ -45,8 +46,8 @@ const CASTS = castsOf(ARGUMENTS);
 const SLICED_CASTS = castsOf([...ARGUMENTS, ...SLICED]);
 
 /** The hash that the batch would have. */
-export const linkOf = ({ columns }: Plan, head: Uint8Array): Buffer =>
-  hashOf(head, columns.map(lineOf));
+export const linkOf = ({ rows }: Plan, head: Uint8Array): Buffer =>
+  hashOf(head, rows.map(bookedLine));
 
 /** `at`: the moment that counts, where it is not the database's. `sliced`: what is counted in this node's slices. */
 export async function pass(
@@ -58,10 +59,12 @@ export async function pass(
     readonly n: number;
     readonly hash: Buffer;
     readonly at: number | null;
+    readonly terms: KnownTerms;
   },
   sliced: readonly Sum[] = [],
 ): Promise<Said> {
-  const { sums, closed, heard, columns } = of;
+  const { sums, closed, heard, rows } = of;
+  const { fresh, known } = me.terms.sort(rows);
   const [gate, casts] = sliced.length > 0 ? ["apply_sliced_1", SLICED_CASTS] : ["apply_1", CASTS];
   const text = `SELECT array_to_string(${schema}.${gate}(${casts}), ';') AS said`;
   const values = [
@@ -81,7 +84,9 @@ export async function pass(
     texts(heard.map(({ attempt }) => attempt)),
     texts(heard.map(({ usage }) => JSON.stringify(usage))),
     numbers(heard.map(({ costNano }) => costNano ?? null)),
-    ...ENTRY.map((type, i) => (type === "text[]" ? texts : numbers)(columns.map((row) => row[i]!))),
+    numbers(known),
+    ...termsArrays(fresh),
+    ...bookedArrays(rows),
   ];
   if (sliced.length > 0)
     values.push(
@@ -92,8 +97,8 @@ export async function pass(
     );
   const asked = [ask({ text, values, ...(named && { name: gate }) })];
   if (durability === "flushed") asked.push(ask({ text: FLUSH }));
-  const [rows] = await all(asked);
-  const [how, versions, t, ...states] = rows![0]!["said"]!.split(";") as [
+  const [answer] = await all(asked);
+  const [how, versions, t, ...states] = answer![0]!["said"]!.split(";") as [
     Said["how"],
     string,
     string,
@@ -102,8 +107,6 @@ export async function pass(
   if (how === "fenced" || how === "behind") return { how };
   return { how, versions, t: Number(t), states } as Said;
 }
-
-const ENTRY = ARGUMENTS.filter(([name]) => name.startsWith("e_")).map(([, type]) => type);
 
 const OK: Verdict = { ok: true };
 
@@ -129,7 +132,12 @@ export function judged(
 }
 
 /** What this node remembers from now on. */
-export function remember({ begun, closed }: Plan, mine: Map<string, Mine>): void {
+export function remember(
+  { begun, closed, rows }: Plan,
+  mine: Map<string, Mine>,
+  terms: KnownTerms,
+): void {
+  terms.wrote(rows);
   for (const attempt of closed) mine.delete(attempt);
   for (const row of begun) mine.set(row.attempt, { row });
 }

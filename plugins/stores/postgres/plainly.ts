@@ -57,7 +57,7 @@ function planned(
   if (clock === "command" && !atOnce(batch)) return undefined;
   const asked =
     refused.size === 0 ? batch : batch.filter((c) => !("attempt" in c && refused.has(c.attempt)));
-  return plan(asked, node.mine, node.writing().instance, now);
+  return plan(asked, node.mine, node.writing().instance, now, node.terms);
 }
 
 const sooner = (verdict: Verdict): Verdict =>

@@ -47,6 +47,7 @@ export async function prune(
     rows += cut.to - cut.from;
     progress({ rows, of: rows });
   }
+  await ask({ text: `SELECT ${s}.sweep_1()` });
   await ask({ text: `SELECT ${s}.shrink_1()` });
   return { rows, longestMs: 0 };
 }

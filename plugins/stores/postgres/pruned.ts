@@ -3,8 +3,8 @@
 import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
 import type { Ask, Row } from "./line.ts";
-import { lineOf, noteLine } from "./rows.ts";
-import { COLUMNS } from "./tables.ts";
+import { noteLine, wholeLine } from "./rows.ts";
+import { COLUMNS } from "./columns.ts";
 
 /** A reserve that stays, because later rows speak of its call, with the hash of its line. */
 export type Carried = readonly [node: number, n: number, i: number, hash: string];
@@ -47,7 +47,7 @@ export async function readBase(ask: Ask, s: string): Promise<PrunedBase | undefi
 
 /** The hash of a reserve that stays. */
 export const carriedHash = (row: Row): string =>
-  textHash(lineOf(COLUMNS.map((name) => row[name] ?? null)));
+  textHash(wholeLine(COLUMNS.map((name) => row[name] ?? null)));
 
 /** A hash over a node's notes up to a number. */
 export async function notesHash(ask: Ask, s: string, node: number, n: number): Promise<string> {

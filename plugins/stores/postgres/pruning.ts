@@ -7,12 +7,12 @@ const carried = (s: string): string => `
 CREATE FUNCTION ${s}.carried_1(p_from bigint, p_to bigint) RETURNS TABLE (node int, n bigint, i int)
 LANGUAGE sql STABLE SECURITY DEFINER AS $carried$
   SELECT e.node, e.n, e.i FROM (
-      SELECT e.* FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n
+      SELECT e.* FROM ${s}.batch b JOIN ${s}.booked e ON e.node = b.node AND e.n = b.n
         WHERE b.pos >= p_from AND b.pos < p_to AND e.kind = 0
       UNION ALL
       SELECT e.* FROM ${s}.base o, json_array_elements(o.text::json -> 'carried') k
-        JOIN ${s}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int) e
-    WHERE EXISTS (SELECT 1 FROM ${s}.entry l LEFT JOIN ${s}.batch b ON b.node = l.node AND b.n = l.n
+        JOIN ${s}.booked e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int) e
+    WHERE EXISTS (SELECT 1 FROM ${s}.booked l LEFT JOIN ${s}.batch b ON b.node = l.node AND b.n = l.n
       WHERE l.attempt = e.attempt AND l.began = e.began AND l.kind <> 0 AND (b.pos IS NULL OR b.pos >= p_to))
     ORDER BY 1, 2, 3
 $carried$;
@@ -31,16 +31,16 @@ BEGIN
   SELECT upto INTO mark FROM ${s}.summed FOR UPDATE;
   SELECT pos INTO was FROM ${s}.base FOR UPDATE;
   IF mark < p_to OR coalesce(was, 1) <> p_from THEN RETURN 'again'; END IF;
-  IF EXISTS (SELECT 1 FROM ${s}.open o JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
+  IF EXISTS (SELECT 1 FROM ${s}.open o JOIN ${s}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
       JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos < p_to) THEN RETURN 'again'; END IF;
   SELECT coalesce(string_agg(c.node || '/' || c.n || '/' || c.i, ' ' ORDER BY c.node, c.n, c.i), '') INTO kept
     FROM ${s}.carried_1(p_from, p_to) c;
   IF kept <> p_carried THEN RETURN 'again'; END IF;
   PERFORM set_config('tollgate.keeping', 'on', true);${adding(s, "b.pos >= p_from AND b.pos < p_to", "-")}${swept(s)}
-  DELETE FROM ${s}.entry e USING ${s}.batch b
+  DELETE FROM ${s}.booked e USING ${s}.batch b
     WHERE b.pos >= p_from AND b.pos < p_to AND e.node = b.node AND e.n = b.n
       AND (e.kind <> 0 OR strpos(' ' || kept || ' ', ' ' || e.node || '/' || e.n || '/' || e.i || ' ') = 0);
-  DELETE FROM ${s}.entry e USING ${s}.base o, json_array_elements(o.text::json -> 'carried') k
+  DELETE FROM ${s}.booked e USING ${s}.base o, json_array_elements(o.text::json -> 'carried') k
     WHERE e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int
       AND strpos(' ' || kept || ' ', ' ' || e.node || '/' || e.n || '/' || e.i || ' ') = 0;
   DELETE FROM ${s}.batch WHERE pos >= p_from AND pos < p_to;
@@ -55,13 +55,30 @@ BEGIN
   RETURN 'done';
 END $prune$;
 
+-- Terms that no row names any more. A node's row is held while its own go: it writes none meanwhile, and then it hears that they are gone.
+CREATE FUNCTION ${s}.sweep_1() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sweep$
+DECLARE unnamed record; many bigint := 0; gone bigint;
+BEGIN
+  PERFORM set_config('tollgate.keeping', 'on', true), set_config('lock_timeout', '700', true);
+  FOR unnamed IN SELECT t.node, array_agg(t.id) AS ids FROM ${s}.terms t
+      WHERE NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id) GROUP BY t.node ORDER BY t.node LOOP
+    PERFORM 1 FROM ${s}.node WHERE epoch = unnamed.node FOR UPDATE;
+    DELETE FROM ${s}.terms t WHERE t.node = unnamed.node AND t.id = ANY (unnamed.ids)
+      AND NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    many := many + gone;
+  END LOOP;
+  PERFORM set_config('tollgate.keeping', 'off', true);
+  RETURN many;
+END $sweep$;
+
 -- Months of which nothing is left: their files go at once. A month that somebody uses at this moment is for the next time.
 CREATE FUNCTION ${s}.shrink_1() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $shrink$
 DECLARE part record; empty boolean; many int := 0;
 BEGIN
   PERFORM set_config('lock_timeout', '200', true);
   FOR part IN SELECT c.oid::regclass AS name FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
-      WHERE h.inhparent IN ('${s}.entry'::regclass, '${s}.batch'::regclass)
+      WHERE h.inhparent IN ('${s}.booked'::regclass, '${s}.batch'::regclass)
         AND c.relname ~ '_\\d{4}_\\d{2}$' AND right(c.relname, 7) < to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY_MM') LOOP
     BEGIN
       EXECUTE format('SELECT NOT EXISTS (SELECT 1 FROM %s)', part.name) INTO empty;

@@ -5,8 +5,8 @@ import { createGunzip } from "node:zlib";
 import type { ArchiveFacts, Problem } from "tollgate/plugin";
 import { KIND, VERSION, type BatchLine, type BeginLine, type EndLine } from "./archive.ts";
 import { linkOf } from "./links.ts";
-import { hashOf, lineOf, provedNoteLine, type Columns } from "./rows.ts";
-import { COLUMNS } from "./tables.ts";
+import { hashOf, provedNoteLine, wholeLine, type Columns } from "./rows.ts";
+import { COLUMNS } from "./columns.ts";
 import { Tally } from "./tally.ts";
 
 type Read = ArchiveFacts & { readonly problems: readonly Problem[] };
@@ -92,7 +92,7 @@ class Reading {
     if (rows.some((row) => row.length !== COLUMNS.length))
       return this.wrong("It has other columns.");
     const lines = [
-      ...rows.map((row) => lineOf(row as Columns)),
+      ...rows.map((row) => wholeLine(row as Columns)),
       ...notes.map((note) => provedNoteLine(...note)),
     ];
     const head = hashOf(before.head, lines);

@@ -1,10 +1,9 @@
-// A row of the ledger as columns of text, and back. What reports sum and search by has a column; the rest is JSON. A settle's row says what the
-// settle said: what its reserve said stands there, and is read with it.
+// A row of the ledger as columns of text, and back: its own, and those of its terms. What reports sum and search by has a column; the rest is JSON.
 import { createHash } from "node:crypto";
 import type { Opt, Privacy, RequestFacts, Usage } from "tollgate/plugin";
 import { fromJson, nth, toJson, UNSAID, type LedgerRow, type Taken } from "tollgate/store";
-import { provedLabels, provedNote, saltsOf } from "./salts.ts";
-import { COLUMNS } from "./tables.ts";
+import { provedLabels, provedNote } from "./salts.ts";
+import { BOOKED, COLUMNS, COUNTED, lineOf, TERMS } from "./columns.ts";
 
 type Column = (typeof COLUMNS)[number];
 /** A row as the database has it, in the order of its columns. */
@@ -12,23 +11,24 @@ export type Columns = readonly (string | null)[];
 
 const KINDS = ["reserve", "settle", "adjust"] as const;
 
-/** What only a reserve says, but for what goes without saying: it is in each ledger as often as there are calls. */
-interface ReserveRest {
+/** What a row says that has no column of its own, but for what goes without saying. */
+interface Rest extends Partial<
+  Pick<LedgerRow, "upstreamCostNano" | "parts" | "finish" | "ms" | "reason" | "actor">
+> {
   /** Absent: as the attempt is named. */
   readonly request?: Opt<string>;
   readonly n?: Opt<number>;
+  readonly taken?: Opt<readonly Taken[]>;
+}
+
+/** How calls are made, of their terms: they are as often in a ledger as there are calls. */
+interface How {
   readonly protocol?: Opt<string>;
   /** Absent: "off". */
   readonly privacy?: Opt<Privacy>;
   /** Without the frontend, which has a column, and without a protocol that is the provider's too. */
   readonly asked?: Opt<Partial<RequestFacts>>;
-  readonly taken?: Opt<readonly Taken[]>;
 }
-
-type SaidLater = Pick<
-  LedgerRow,
-  "upstreamCostNano" | "parts" | "finish" | "ms" | "reason" | "actor"
->;
 
 /** Text as a column can hold it: NUL has no place in any. */
 export const clean = (text: string): string =>
@@ -50,10 +50,6 @@ function labelsText(labels: LedgerRow["labels"]): string | null {
 
 const amount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
 
-type Reserved = Pick<LedgerRow, "request" | "n" | "privacy" | "asked" | "taken"> & {
-  readonly protocol: string | null;
-};
-
 const NAMED = /^(.*)\.(\d+)$/su;
 /** What the gateway's own names of attempts say. */
 function namedBy(attempt: string): { readonly request: string; readonly n: number } {
@@ -66,131 +62,148 @@ const shortFacts = (
   own: string | null,
 ): Partial<RequestFacts> => ({ ...facts, ...(protocol !== own && { protocol }) });
 
-function shortOf(row: LedgerRow, taken: readonly Taken[]): ReserveRest {
-  const { request, n, privacy, asked } = row;
-  const { protocol } = row.target;
-  const named = namedBy(row.attempt);
-  return {
-    ...((named.request !== request || named.n !== n) && { request, n }),
+function howText({ privacy, asked, target: { protocol } }: LedgerRow): string | null {
+  const how: How = {
     ...(protocol !== null && { protocol }),
     ...(privacy !== "off" && { privacy }),
     asked: asked && shortFacts(asked, protocol),
-    ...(taken.length > 0 && { taken }),
   };
+  return textOf(how);
 }
 
-/** The same, with what goes without saying. */
-function longOf(said: ReserveRest, attempt: string, frontend: string): Reserved {
-  const { protocol = null, privacy = "off", asked, taken = [] } = said;
-  const { request, n } = namedBy(attempt);
-  return {
-    request: said.request ?? request,
-    n: said.n ?? n,
-    protocol,
-    privacy,
-    asked: asked && ({ protocol, ...asked, frontend } as RequestFacts),
-    taken,
-  };
-}
+const textOf = (said: object): string | null => {
+  const text = toJson(said);
+  return text === "{}" ? null : text;
+};
+
+/** What a row says of its call's terms, in the order of their columns; without salts. */
+export const termsOf = (row: LedgerRow): Columns => [
+  clean(row.key),
+  cleanOr(row.account),
+  clean(row.target.provider),
+  clean(row.target.model),
+  clean(row.target.credential),
+  clean(row.asked?.frontend ?? ""),
+  cleanOr(row.price),
+  howText(row),
+  labelsText(row.labels),
+];
 
 /** What a reserve took, from its `rest`. */
-export const takenOf = (rest: string): readonly Taken[] => fromJson<ReserveRest>(rest).taken ?? [];
+export const takenOf = (rest: string | null): readonly Taken[] =>
+  rest === null ? [] : (fromJson<Rest>(rest).taken ?? []);
 
-/** `alone`: there is no reserve's row to read the rest from. */
-function restOf(row: LedgerRow, alone: boolean): string | null {
-  if (row.kind === "reserve") return toJson(shortOf(row, row.taken));
+function restOf(row: LedgerRow): string | null {
+  const { request, n } = row;
+  const named = namedBy(row.attempt);
+  const isNamed = named.request === request && named.n === n;
+  if (row.kind === "reserve") {
+    if (isNamed && row.taken.length === 0) return null;
+    return textOf({
+      ...(!isNamed && { request, n }),
+      ...(row.taken.length > 0 && { taken: row.taken }),
+    } satisfies Rest);
+  }
   const { upstreamCostNano, parts, finish, ms, reason, actor } = row;
-  const later: SaidLater = { upstreamCostNano, parts, finish, ms, reason, actor };
-  const text = toJson(alone ? { ...later, own: shortOf(row, []) } : later);
-  return text === "{}" ? null : text;
+  return textOf({
+    upstreamCostNano,
+    parts,
+    finish,
+    ms,
+    reason,
+    actor,
+    ...(!isNamed && { request, n }),
+  } satisfies Rest);
 }
 
-function usageText(usage: Usage): string | null {
-  const text = JSON.stringify(usage);
-  return text === "{}" ? null : text;
+/** Whole numbers of the units that have columns, and the others as JSON. */
+function usageColumns(usage: Usage): Columns {
+  const others: { [unit: string]: number | undefined } = { ...usage };
+  const counted = COUNTED.map((unit) => {
+    const many = usage[unit];
+    if (many === undefined || !Number.isSafeInteger(many) || Object.is(many, -0)) return null;
+    delete others[unit];
+    return String(many);
+  });
+  const text = JSON.stringify(others);
+  return [...counted, text === "{}" ? null : text];
 }
 
 /** `began`: when the call's reserve says that it was made; all rows of a call lie together. */
-export function columnsOf(row: LedgerRow, began: number, alone = false): Columns {
-  const labels = labelsText(row.labels);
-  const key = clean(row.key);
-  return [
-    String(KINDS.indexOf(row.kind)),
-    row.attempt,
-    clean(nth(row)),
-    String(Math.floor(began)),
-    String(Math.floor(row.at)),
-    key,
-    cleanOr(row.account),
-    clean(row.target.provider),
-    clean(row.target.model),
-    clean(row.target.credential),
-    clean(row.asked?.frontend ?? ""),
-    row.state,
-    clean(row.outcome),
-    cleanOr(row.price),
-    labels,
-    amount(row.costNano),
-    amount(row.holdNano),
-    cleanOr(row.upstreamId),
-    usageText(row.usage),
-    restOf(row, alone),
-    labels === null ? null : saltsOf(key, labels),
-  ];
-}
+export const columnsOf = (row: LedgerRow, began: number): Columns => [
+  String(KINDS.indexOf(row.kind)),
+  row.attempt,
+  clean(nth(row)),
+  String(Math.floor(began)),
+  String(Math.floor(row.at)),
+  row.state,
+  clean(row.outcome),
+  amount(row.costNano),
+  amount(row.holdNano),
+  cleanOr(row.upstreamId),
+  ...usageColumns(row.usage),
+  restOf(row),
+];
 
-/** What a query for rows selects, from `e`, its reserve's row `r` and its node `w`. */
-export const SELECTED = `${COLUMNS.map((name) => `e.${name}`).join(", ")}, r.rest AS reserved, w.id AS instance`;
+/** What a query for rows selects, from `e` and its node `w`. */
+export const SELECTED = `${COLUMNS.map((name) => `e.${name}`).join(", ")}, w.id AS instance`;
 
-/** A row with its reserve's and the node that wrote it. `s`: the schema. */
-export const joined = (s: string): string =>
-  `LEFT JOIN ${s}.entry r ON e.kind <> 0 AND r.attempt = e.attempt AND r.began = e.began AND r.kind = 0
-   JOIN ${s}.node w ON w.epoch = e.node`;
+/** A row with the node that wrote it. `s`: the schema. */
+export const joined = (s: string): string => `JOIN ${s}.node w ON w.epoch = e.node`;
 
 /** As a query gives it: every value is text. */
-export type Found = Readonly<Record<Column | "reserved" | "instance", string>> & {
+export type Found = Readonly<Record<Column | "instance", string>> & {
   readonly [name: string]: string | null;
 };
 
-const NOWHERE: ReserveRest = { request: "", n: 0 };
+/** What a row has used, from its columns. */
+export function usageOf(found: Readonly<Record<string, string | null>>): Usage {
+  const usage: { [unit: string]: number } = {};
+  for (const unit of COUNTED) {
+    const many = found[unit] ?? null;
+    if (many !== null) usage[unit] = Number(many);
+  }
+  const others = found["usage"] ?? null;
+  return others === null ? usage : { ...usage, ...(JSON.parse(others) as Usage) };
+}
 
 /** A row from its columns. */
 export function rowOf(found: Found): LedgerRow {
   const kind = KINDS[Number(found.kind)]!;
-  const reserve = (kind === "reserve" ? found.rest : found.reserved) as string | null;
-  const { own, ...later } =
-    kind === "reserve" || (found.rest as string | null) === null
-      ? {}
-      : fromJson<Partial<SaidLater> & { own?: ReserveRest }>(found.rest);
-  // A call whose reserve stayed behind in another store is known by what its later rows say alone.
-  const known = reserve === null ? (own ?? NOWHERE) : fromJson<ReserveRest>(reserve);
-  const said = longOf(known, found.attempt, found.frontend);
+  const text = found as Readonly<Record<string, string | null>>;
+  const { protocol = null, privacy = "off", asked } = parsed<How>(text["how"]);
+  const {
+    taken = [],
+    request,
+    n,
+    ...rest
+  } = { ...namedBy(found.attempt), ...parsed<Rest>(text["rest"]) };
   const nano = (text: string | null) => (text === null ? null : BigInt(text));
   const optional = (text: string | null) => text ?? undefined;
   return {
     ...UNSAID,
-    ...later,
+    ...rest,
     kind,
     attempt: found.attempt,
-    request: said.request,
-    n: said.n,
+    request: request!,
+    n: n!,
     at: Number(found.at),
     instance: found.instance,
     key: found.key,
     target: {
       provider: found.provider,
       model: found.model,
-      protocol: said.protocol,
+      protocol,
       credential: found.credential,
     },
-    privacy: said.privacy,
-    labels: (found.labels as string | null) === null ? {} : JSON.parse(found.labels),
+    privacy,
+    labels: parsed(text["labels"]),
     account: optional(found.account),
     price: found.price,
-    asked: said.asked,
-    taken: kind === "reserve" ? said.taken : [],
+    asked: asked && ({ protocol, ...asked, frontend: found.frontend } as RequestFacts),
+    taken,
     holdNano: nano(found.hold),
-    usage: (found.usage as string | null) === null ? {} : (JSON.parse(found.usage) as Usage),
+    usage: usageOf(found),
     costNano: nano(found.cost),
     state: found.state as LedgerRow["state"],
     outcome: found.outcome,
@@ -198,17 +211,23 @@ export function rowOf(found: Found): LedgerRow {
   };
 }
 
-/** One row in the chain: null and the empty text are told apart, and no column can reach into the next. */
-export function lineOf(columns: Columns): string {
+const parsed = <T extends object>(text: string | null | undefined): Partial<T> =>
+  text === null || text === undefined ? {} : fromJson<T>(text);
+
+/** What follows a row's own part in its line: its terms, from their columns. */
+export function termsLine(columns: Columns): string {
   let line = "";
-  for (let i = 0; i < SALT; i++)
-    line += said(i === LABELS ? provedLabels(columns[i]!, columns[SALT] ?? null) : columns[i]!);
-  return line;
+  for (let i = 0; i < LABELS; i++) line += said(columns[i]!);
+  return line + said(provedLabels(columns[LABELS]!, columns[SALT] ?? null));
 }
 
-const LABELS = COLUMNS.indexOf("labels");
-const SALT = COLUMNS.indexOf("salt");
+const LABELS = TERMS.indexOf("labels");
+const SALT = TERMS.indexOf("salt");
 const said = (column: string | null): string => (column === null ? "\0" : `=${column}\0`);
+
+/** The same of a row with all its columns. */
+export const wholeLine = (columns: Columns): string =>
+  lineOf(columns) + termsLine(columns.slice(BOOKED.length));
 
 /** A note in the chain. */
 export const noteLine = (kind: string, id: string, text: string, salt: string): string =>

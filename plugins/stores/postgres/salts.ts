@@ -1,36 +1,14 @@
 // What rows say of people stands in the chain as hashes with a salt each. So an archive may leave a label out, and a label may be taken out for
 // good, and all else is proved still; and what is gone cannot be guessed from its hash.
-import { createHmac, hash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 
-/** Labels that are remembered with their salts, at a time. */
+/** Labels that are remembered as the chain has them, at a time. */
 const MOST = 10_000;
 
-/** Of this process alone: the same label of the same key gets the same salt for as long as it lives. */
-let secret = randomBytes(32);
-const known = new Map<string, string>();
-
-/** What was taken out is said with other salts from now on. */
-export function renewSalts(): void {
-  secret = randomBytes(32);
-  known.clear();
-}
-
 /** Of labels as their column has them: a salt each, by name. */
-export function saltsOf(key: string, labels: string): string {
-  const id = `${key}\0${labels}`;
-  let salts = known.get(id);
-  if (salts === undefined) {
-    if (known.size >= MOST) known.clear();
-    const said = Object.entries(JSON.parse(labels) as Labels).map(([name, text]) => [
-      name,
-      createHmac("sha256", secret)
-        .update(JSON.stringify([key, name, text]))
-        .digest("base64url")
-        .slice(0, 22),
-    ]);
-    known.set(id, (salts = JSON.stringify(Object.fromEntries(said))));
-  }
-  return salts;
+export function saltsOf(labels: string): string {
+  const names = Object.keys(JSON.parse(labels) as Labels);
+  return JSON.stringify(Object.fromEntries(names.map((name) => [name, newSalt()])));
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -69,7 +47,7 @@ export function provedLabels(labels: string | null, salts: string | null): strin
   return text;
 }
 
-/** A note's salt, of its own. */
+/** One that nothing else has. */
 export const newSalt = (): string => randomBytes(16).toString("base64url");
 
 /** What the chain has of a note's text. */

@@ -1,6 +1,8 @@
 // What days came to, added up once: entries that have their numbers are added to the sums of their day, each once, up to a mark. A row whose time is
 // past goes where it belongs.
 
+import { COUNTED } from "./columns.ts";
+
 export const GROUP = [
   "key",
   "account",
@@ -16,7 +18,8 @@ export const GROUP = [
 /** A correction is no call, whatever its state. */
 export const STATE = "CASE WHEN e.kind = 2 THEN 'adjusted' ELSE e.state END";
 export const DAY_MS = 86_400_000;
-const of = (name: string): string => (name === "state" ? STATE : `e.${name}`);
+/** Facts that are a row's own, and not its terms'. */
+const OWN = ["state", "outcome"];
 
 /** Sums over rows `e`, and over what `u` says that each has used. */
 export const SUMS = {
@@ -109,18 +112,36 @@ export function unitsOf(s: string, depth: Depth, few: boolean): string {
 /** For each of what stands before it, by an index. PostgreSQL would read all that there is where it takes that for cheaper: not with an offset. */
 export const each = (select: string): string => `CROSS JOIN LATERAL (${select} OFFSET 0)`;
 
+/** What rows `e` have used of units that have columns. */
+export const USED = COUNTED.map((unit) => `sum(e.${unit}) FILTER (WHERE e.kind <> 2) AS ${unit}`);
+
 /** Entries of these batches are added to all sums that they are in, or taken from them. `batches`: a condition on `b`. */
 export const adding = (s: string, batches: string, sign: "+" | "-"): string => `
   WITH fresh AS MATERIALIZED (
-    SELECT e.*, e.at - mod(e.at, ${HALF_MS}) AS half, ${named(GROUP.map(of))} AS grp
-      FROM ${s}.batch b JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
+    SELECT e.*, e.at - mod(e.at, ${HALF_MS}) AS half
+      FROM ${s}.batch b JOIN ${s}.booked e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
+  bare AS MATERIALIZED (
+    SELECT e.half, e.node, e.terms, ${STATE} AS state, e.outcome, count(*) AS rows, ${SUMS.calls} AS calls,
+      ${SUMS.unpriced} AS unpriced, ${SUMS.estimated} AS estimated, ${SUMS.nano} AS nano, ${USED.join(", ")}
+    FROM fresh e GROUP BY 1, 2, 3, 4, 5),
+  facts AS MATERIALIZED (
+    SELECT e.*, ${GROUP.filter((name) => !OWN.includes(name))
+      .map((name) => `t.${name}`)
+      .join(", ")},
+      ${named(GROUP.map((name) => (OWN.includes(name) ? `e.${name}` : `t.${name}`)))} AS name
+    FROM bare e JOIN ${s}.terms t ON t.node = e.node AND t.id = e.terms),
   sums AS MATERIALIZED (
-    SELECT e.half, e.grp AS name, ${GROUP.map((name) => `min(${of(name)}) AS ${name}`).join(", ")}, ${sign} count(*) AS rows, ${sign} ${SUMS.calls} AS calls,
-      ${sign} ${SUMS.unpriced} AS unpriced, ${sign} ${SUMS.estimated} AS estimated, ${sign} ${SUMS.nano} AS nano
-    FROM fresh e GROUP BY 1, 2),
+    SELECT e.half, e.name, ${GROUP.map((name) => `min(e.${name}) AS ${name}`).join(", ")}, ${COUNTS.map((name) => `${sign} sum(e.${name}) AS ${name}`).join(", ")}
+    FROM facts e GROUP BY 1, 2),
   units AS MATERIALIZED (
-    SELECT e.half, e.grp AS name, u.key AS unit, ${sign} ${SUMS.whole} AS whole, ${sign} ${SUMS.parts} AS parts
-    FROM fresh e, json_each_text(e.usage::json) u WHERE e.kind <> 2 GROUP BY 1, 2, 3)
+    SELECT u.half, u.name, u.unit, ${sign} sum(u.whole) AS whole, ${sign} sum(u.parts) AS parts FROM (
+      SELECT f.half, f.name, u.unit, u.whole, 0 AS parts
+        FROM facts f, LATERAL (VALUES ${COUNTED.map((unit) => `('${unit}', f.${unit})`).join(", ")}) u(unit, whole) WHERE u.whole IS NOT NULL
+      UNION ALL
+      SELECT f.half, f.name, u.key, ${SUMS.whole}, ${SUMS.parts}
+        FROM fresh e JOIN facts f ON f.half = e.half AND f.node = e.node AND f.terms = e.terms AND f.state = e.state AND f.outcome = e.outcome,
+          json_each_text(e.usage::json) u WHERE e.kind <> 2 AND e.usage IS NOT NULL GROUP BY 1, 2, 3) u
+    GROUP BY 1, 2, 3)
   ${DEPTHS.map((depth) => put(s, depth)).join("")}
   SELECT count(*) INTO strict many FROM sums;`;
 

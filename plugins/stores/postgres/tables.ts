@@ -1,32 +1,8 @@
 // The tables, as the first form makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
-// together and an index can refuse to say it twice.
+// together and an index can refuse to say it twice. What calls have in common, their terms, is written once for each node.
 
+import { BOOKED, COUNTED, TERMS } from "./columns.ts";
 import { sumTables } from "./summing.ts";
-
-/** Columns of a row of the ledger, as the chain hashes them and in this order; but for the salts of its labels, which are in their hashes. */
-export const COLUMNS = [
-  "kind",
-  "attempt",
-  "nth",
-  "began",
-  "at",
-  "key",
-  "account",
-  "provider",
-  "model",
-  "credential",
-  "frontend",
-  "state",
-  "outcome",
-  "price",
-  "labels",
-  "cost",
-  "hold",
-  "up",
-  "usage",
-  "rest",
-  "salt",
-] as const;
 
 /** `s`: the schema. */
 export const tables = (s: string): string => rowsIn(s) + recordsIn(s) + guards(s);
@@ -64,18 +40,27 @@ CREATE INDEX batch_at ON ${s}.batch (pos);
 CREATE INDEX batch_new ON ${s}.batch (node, n) WHERE pos IS NULL;
 CREATE TABLE ${s}.batch_other PARTITION OF ${s}.batch DEFAULT;
 
-CREATE TABLE ${s}.entry (
-  node int NOT NULL, n bigint NOT NULL, i int NOT NULL,
-  kind smallint NOT NULL, attempt text COLLATE "C" NOT NULL, nth text COLLATE "C" NOT NULL,
-  began bigint NOT NULL, at bigint NOT NULL,
+CREATE TABLE ${s}.terms (
+  node int NOT NULL, id bigint NOT NULL, live boolean NOT NULL DEFAULT true,
   key text COLLATE "C" NOT NULL, account text, provider text NOT NULL, model text NOT NULL, credential text NOT NULL,
-  frontend text NOT NULL, state text NOT NULL, outcome text NOT NULL, price text, labels text,
-  cost bigint, hold bigint, up text, usage text, rest text, salt text) PARTITION BY RANGE (began);
-CREATE UNIQUE INDEX entry_once ON ${s}.entry (attempt, began, kind, nth);
-CREATE INDEX entry_of ON ${s}.entry (node, n);
-CREATE INDEX entry_key ON ${s}.entry (key, at);
-CREATE INDEX entry_at ON ${s}.entry USING brin (at);
-CREATE TABLE ${s}.entry_other PARTITION OF ${s}.entry DEFAULT;
+  frontend text NOT NULL, price text, how text, labels text, salt text, PRIMARY KEY (node, id));
+CREATE INDEX terms_key ON ${s}.terms (key);
+
+-- Wide columns first: none of them has to be filled up to where it may begin.
+CREATE TABLE ${s}.booked (
+  n bigint NOT NULL, terms bigint NOT NULL, began bigint NOT NULL, at bigint NOT NULL, cost bigint, hold bigint,
+  ${COUNTED.map((unit) => `${unit} bigint, `).join("")}
+  node int NOT NULL, i int NOT NULL, kind smallint NOT NULL, attempt text COLLATE "C" NOT NULL, nth text COLLATE "C" NOT NULL,
+  state text NOT NULL, outcome text NOT NULL, up text, usage text, rest text) PARTITION BY RANGE (began);
+CREATE UNIQUE INDEX booked_once ON ${s}.booked (attempt, began, kind, nth);
+CREATE INDEX booked_of ON ${s}.booked (node, n);
+CREATE INDEX booked_terms ON ${s}.booked (node, terms);
+CREATE INDEX booked_at ON ${s}.booked USING brin (at) WITH (autosummarize = on);
+CREATE TABLE ${s}.booked_other PARTITION OF ${s}.booked DEFAULT;
+
+-- A row with its terms, as reports and readers see it.
+CREATE VIEW ${s}.entry AS SELECT b.node, b.n, b.i, ${BOOKED.map((name) => `b.${name}`).join(", ")}, ${TERMS.map((name) => `t.${name}`).join(", ")}
+  FROM ${s}.booked b JOIN ${s}.terms t ON t.node = b.node AND t.id = b.terms;
 
 CREATE TABLE ${s}.note (
   node int NOT NULL, n bigint NOT NULL, i int NOT NULL,
@@ -120,7 +105,8 @@ BEGIN
   END IF;
   RAISE EXCEPTION 'rows of the ledger are never changed' USING ERRCODE = 'TG001';
 END $refuse$;
-CREATE TRIGGER entry_stays BEFORE UPDATE OR DELETE ON ${s}.entry FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
+CREATE TRIGGER booked_stays BEFORE UPDATE OR DELETE ON ${s}.booked FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
+CREATE TRIGGER terms_stay BEFORE UPDATE OR DELETE ON ${s}.terms FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
 CREATE TRIGGER note_stays BEFORE UPDATE OR DELETE ON ${s}.note FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
 CREATE TRIGGER batch_stays BEFORE DELETE OR UPDATE OF node, n, at, hash, entries ON ${s}.batch
   FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();

@@ -1,13 +1,14 @@
 // What rows come to, as columns have them: the same on the way into an archive and out of it.
-import type { ArchiveFacts, LedgerSum, Usage } from "tollgate/plugin";
+import type { ArchiveFacts, LedgerSum } from "tollgate/plugin";
 import { createTotals, isCounted, type Summand } from "tollgate/store";
-import type { Columns } from "./rows.ts";
-import { COLUMNS } from "./tables.ts";
+import { usageOf, type Columns } from "./rows.ts";
+import { COLUMNS, COUNTED } from "./columns.ts";
 
 const PLACES = Object.fromEntries(COLUMNS.map((name, i) => [name, i])) as Record<
   (typeof COLUMNS)[number],
   number
 >;
+const USED = [...COUNTED, "usage"] as const;
 const KINDS = ["reserve", "settle", "adjust"] as const;
 
 function summand(row: Columns): Summand {
@@ -22,7 +23,7 @@ function summand(row: Columns): Summand {
     price: of("price"),
     state: text("state") as Summand["state"],
     outcome: text("outcome"),
-    usage: of("usage") === null ? {} : (JSON.parse(text("usage")) as Usage),
+    usage: usageOf(Object.fromEntries(USED.map((name) => [name, of(name)]))),
     costNano: of("cost") === null ? null : BigInt(text("cost")),
   };
 }

@@ -11,8 +11,9 @@ import { retell } from "./retelling.ts";
 import { mend, Ring } from "./ring.ts";
 import { Sight } from "./sight.ts";
 import { forget, leftIn, Tape } from "./tape.ts";
+import { KnownTerms } from "./terms.ts";
 import { crossedIn, giveDead } from "./slice-questions.ts";
-import { fenced, isAway, isKnown, wordsOf } from "./trouble.ts";
+import { fenced, isAway, isForgotten, isKnown, wordsOf } from "./trouble.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
 export class ThisNode {
@@ -20,6 +21,7 @@ export class ThisNode {
   readonly #of: WriterSettings;
   readonly sight = new Sight();
   readonly mine = new Map<string, Mine>();
+  readonly terms = new KnownTerms();
   me: { instance: string; epoch: number; n: number; head: Buffer } | undefined;
   /** Sent, and not answered: what is so if it has happened. */
   pending: { readonly head: Buffer; readonly done: () => void } | undefined;
@@ -123,11 +125,13 @@ export class ThisNode {
     for (const left of await leftIn(folder(), own ? instance : "")) {
       const as = (epoch: number) => {
         this.me = { instance: left.instance, epoch, n: 0, head: Buffer.alloc(0) };
+        this.terms.forget();
         return (facts: readonly StoreCommand[]) => this.exactly(ask, facts);
       };
       // Where it breaks, this node is the one that it was.
       const commands = await retell(ask, schema, left, { leaseMs, as }).finally(() => {
         this.me = before;
+        this.terms.forget();
         if (!before) this.pending = undefined;
       });
       await forget(folder(), left);
@@ -149,6 +153,7 @@ export class ThisNode {
   async join(ask: Ask, instance: string, about: unknown): Promise<void> {
     const epoch = await join(ask, this.#of.schema, instance, about, this.#of.leaseMs);
     this.mine.clear();
+    this.terms.forget();
     this.pending = undefined;
     this.me = { instance, epoch, n: 0, head: Buffer.alloc(0) };
     if (this.lost) this.owed.push(...this.ring.after(-1).batches);
@@ -162,6 +167,7 @@ export class ThisNode {
     const means: Means = {
       ask,
       schema,
+      terms: this.terms,
       own: clock === "command" ? ({ at }) => at : undefined,
       committing: (written) =>
         (this.pending = { head: written.head, done: () => this.took(written) }),
@@ -173,7 +179,9 @@ export class ThisNode {
       return written.verdicts;
     } catch (error) {
       if (!isAway(error)) this.pending = undefined;
-      if (isKnown(error)) throw Object.assign(new Error("Others were faster."), { code: "40001" });
+      if (isForgotten(error)) this.terms.forget();
+      if (isKnown(error) || isForgotten(error))
+        throw Object.assign(new Error("Others were faster."), { code: "40001" });
       throw error;
     }
   }

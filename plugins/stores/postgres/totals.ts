@@ -10,7 +10,8 @@ import {
 } from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
 import { FAR, timeOf, wholeOf, type Stretch } from "./stretch.ts";
-import { depthsFor, each, STATE, SUMS, unitsOf } from "./summing.ts";
+import { COUNTED } from "./columns.ts";
+import { depthsFor, each, STATE, SUMS, unitsOf, USED } from "./summing.ts";
 import { Values, where } from "./where.ts";
 
 type Fact = keyof RowFacts;
@@ -62,6 +63,8 @@ interface Source {
   readonly used: Picked;
   readonly state: string;
   readonly sums: { readonly [K in keyof typeof SUMS]: string };
+  /** Of units that have columns, beside the calls. */
+  readonly counted: readonly string[];
 }
 
 export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<readonly Total[]> {
@@ -123,8 +126,6 @@ function sourcesOf(
 ): { readonly newest?: string; readonly sources: readonly Source[] } {
   const { by: _, zone: __, from, to, ...query } = of;
   const counted = () => `${isCounted(query)} AND ${where(query, s, values)}`;
-  const asked = () =>
-    where({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, s, values);
   const voids = query.state !== undefined;
   const depths = depthsFor(facts, voids);
   const whole = wholeOf(
@@ -132,7 +133,11 @@ function sourcesOf(
     depths.map(({ span }) => span),
   );
   const all = whole.flat();
-  if (all.length === 0) return { sources: [rows(`${s}.entry e`, `${counted()} AND ${asked()}`)] };
+  const apart = (from: number | undefined, to: number | undefined): Source => {
+    const time = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
+    return rows(`${s}.entry e`, `${counted()} AND ${where(time, s, values)}`);
+  };
+  if (all.length === 0) return { sources: [apart(from, to)] };
   const during = ({ from, to }: Stretch) =>
     `e.at >= ${values.add(from)}::bigint AND e.at < ${values.add(to)}::bigint`;
   const few = Object.values(query).some((each) => each !== undefined);
@@ -146,9 +151,8 @@ function sourcesOf(
   const newest = `SELECT e.* FROM (${fresh}) f ${each(`SELECT * FROM ${s}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
     WHERE ${counted()} AND ${during(hull)}`;
   const sources = [
-    ...(hull.from === (from ?? 0) && hull.to === (to ?? FAR)
-      ? []
-      : [rows(`${s}.entry e`, `${counted()} AND ${asked()} AND NOT (${during(hull)})`)]),
+    ...(hull.from === (from ?? 0) ? [] : [apart(from, hull.from)]),
+    ...(hull.to === (to ?? FAR) ? [] : [apart(hull.to, to)]),
     rows("newest e", "true"),
     ...depths.flatMap((depth, i) =>
       whole[i]!.map((stretch) => {
@@ -158,6 +162,7 @@ function sourcesOf(
           used: { table: unitsOf(s, depth, few), where: summed },
           state: "e.state",
           sums: OF_SUMS,
+          counted: COUNTED.map((unit) => `NULL::numeric AS ${unit}`),
         };
       }),
     ),
@@ -179,15 +184,16 @@ const rows = (table: string, condition: string): Source => ({
   calls: { table, where: condition },
   used: {
     table: `${table}, json_each_text(e.usage::json) u(unit, value)`,
-    where: `e.kind <> 2 AND ${condition}`,
+    where: `e.kind <> 2 AND e.usage IS NOT NULL AND ${condition}`,
   },
   state: STATE,
   sums: SUMS,
+  counted: USED,
 });
 
 /** What groups come to, and then what each of them has used. */
 function selects(
-  { calls, used, state, sums }: Source,
+  { calls, used, state, sums, counted }: Source,
   facts: readonly string[],
   time: string | undefined,
 ): readonly string[] {
@@ -198,9 +204,9 @@ function selects(
   const grouped = (places: readonly number[]) =>
     places.length > 0 ? `GROUP BY ${places.join(", ")}` : "HAVING count(*) > 0";
   return [
-    `SELECT ${listed}NULL::text AS unit, ${sums.calls} AS a, ${sums.nano} AS b, ${sums.unpriced} AS c, ${sums.estimated} AS d
+    `SELECT ${listed}NULL::text AS unit, ${sums.calls} AS a, ${sums.nano} AS b, ${sums.unpriced} AS c, ${sums.estimated} AS d, ${counted.join(", ")}
      FROM ${calls.table} WHERE ${calls.where} ${grouped(groups)}`,
-    `SELECT ${listed}u.unit AS unit, ${sums.whole}, ${sums.parts}, NULL, NULL
+    `SELECT ${listed}u.unit AS unit, ${sums.whole}, ${sums.parts}, NULL, NULL${", NULL".repeat(COUNTED.length)}
      FROM ${used.table} WHERE ${used.where} ${grouped([...groups, groups.length + 1])}`,
   ];
 }
@@ -217,12 +223,15 @@ interface Group {
   readonly amounts: Amounts;
 }
 
+const COUNTS = new Set<string>(["unit", "a", "b", "c", "d", ...COUNTED]);
+const nameOf = (line: Row): string =>
+  JSON.stringify(Object.entries(line).filter(([column]) => !COUNTS.has(column)));
+
 /** One for each line of calls; what was used follows it, by the same name. */
 function groupsOf(lines: readonly Row[], state: RowFacts["state"]): readonly Group[] {
   const found = new Map<string, Group>();
   for (const line of lines) {
-    const { unit: _, a: _a, b: _b, c: _c, d: _d, ...named } = line;
-    const name = JSON.stringify(named);
+    const name = nameOf(line);
     let group = found.get(name);
     if (!group) {
       group = {
@@ -241,6 +250,10 @@ function groupsOf(lines: readonly Row[], state: RowFacts["state"]): readonly Gro
     amounts.costNano += BigInt(line["b"]!);
     amounts.unpriced += Number(line["c"]);
     amounts.estimated += Number(line["d"]);
+    for (const unit of COUNTED) {
+      const many = line[unit] ?? null;
+      if (many !== null) amounts.count(unit, Number(many));
+    }
   }
   return [...found.values()];
 }

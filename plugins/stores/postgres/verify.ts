@@ -7,11 +7,16 @@ import { kindOf } from "./calls.ts";
 import { checkErased, isTakenOut } from "./erased.ts";
 import type { Ask, Row } from "./line.ts";
 import { stretches } from "./links.ts";
-import { hashOf, lineOf, noteLine, takenOf } from "./rows.ts";
-import { COLUMNS } from "./tables.ts";
+import { numbers } from "./literal.ts";
+import { hashOf, noteLine, takenOf, termsLine } from "./rows.ts";
+import { LINE, TERMS } from "./columns.ts";
 
 /** Batches that are read at once. Of many more, rows grow old before they are looked at, and most of the time goes into collections. */
 const STRIDE = 100;
+/** Reads that are under way while one is looked at. */
+const AHEAD = 2;
+/** Terms that are known at a time. */
+const MOST_TERMS = 100_000;
 /** More than these are not listed one by one. */
 const MOST = 100;
 
@@ -70,11 +75,14 @@ async function chainOf(
   const [epoch, id, upTo] = [node["epoch"]!, node["id"]!, Number(node["n"])];
   let n = since?.[1] ?? 0;
   let head: Buffer = Buffer.from(since?.[2] ?? "", "hex");
+  const terms = new ProvedTerms(ask, s, epoch, gone);
+  const takenOut = (at: string) =>
+    say(`/node/${id}/${at}`, "Text is gone from it that no operator has erased.");
   for await (const { batches, entries, notes } of stretchesOf(ask, s, epoch, { from: n, upTo })) {
-    for (const { n: at, salt } of [...entries, ...notes])
-      if (isTakenOut(salt ?? null, gone))
-        say(`/node/${id}/${at}`, "Text is gone from it that nobody has erased.");
-    const lines = linesOf(entries, notes);
+    await terms.read(entries);
+    for (const { n: at, salt } of notes) if (isTakenOut(salt!, gone)) takenOut(at!);
+    for (const { n: at, terms: its } of entries) if (terms.of(its!).isTakenOut) takenOut(at!);
+    const lines = linesOf(entries, notes, terms);
     for (const batch of batches) {
       if (Number(batch["n"]) !== n + 1) {
         say(`/node/${id}/${n + 1}`, "The batch is gone.");
@@ -100,7 +108,7 @@ async function chainOf(
       say(`/node/${id}/${other}`, "There are rows of a batch that was never written.");
   }
   const [last] = await ask({
-    text: `SELECT n, greatest(${["batch", "entry", "note"].map((name) => `(SELECT max(o.n) FROM ${s}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
+    text: `SELECT n, greatest(${["batch", "booked", "note"].map((name) => `(SELECT max(o.n) FROM ${s}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
       FROM ${s}.node w WHERE epoch = $1`,
     values: [epoch],
   });
@@ -127,29 +135,71 @@ async function* stretchesOf(
     const of = "WHERE node = $1 AND n > $2 AND n <= $3 ORDER BY n";
     const [batches, entries, notes] = await all([
       ask({ text: `SELECT n, hash, entries FROM ${s}.batch ${of}`, values }),
-      ask({ text: `SELECT n, ${COLUMNS.join(", ")} FROM ${s}.entry ${of}, i`, values }),
+      ask({ text: `SELECT n, terms, ${LINE} AS line FROM ${s}.booked e ${of}, i`, values }),
       ask({ text: `SELECT n, kind, id, text, salt FROM ${s}.note ${of}, i`, values }),
     ]);
     return { batches: batches!, entries: entries!, notes: notes! };
   };
-  let next: Promise<Read> | undefined;
-  for (let after = from; after < upTo; after += STRIDE) {
-    const now = await (next ?? read(after));
-    if (after + STRIDE < upTo) {
-      next = read(after + STRIDE);
-      // It is waited for a stretch later, or not at all.
+  const ahead: Promise<Read>[] = [];
+  for (let after = from; after < upTo || ahead.length > 0; after += STRIDE) {
+    if (after < upTo) {
+      const next = read(after);
+      // It is waited for later, or not at all.
       next.catch(() => undefined);
+      ahead.push(next);
     }
-    yield now;
+    if (ahead.length > AHEAD || after >= upTo) yield await ahead.shift()!;
   }
 }
+
+/** Terms of one node that its rows name, as the chain has them. */
+class ProvedTerms {
+  readonly #by = new Map<string, { readonly line: string; readonly isTakenOut: boolean }>();
+  readonly #ask: Ask;
+  readonly #s: string;
+  readonly #epoch: string;
+  readonly #gone: ReadonlySet<string>;
+
+  constructor(ask: Ask, s: string, epoch: string, gone: ReadonlySet<string>) {
+    this.#ask = ask;
+    this.#s = s;
+    this.#epoch = epoch;
+    this.#gone = gone;
+  }
+
+  async read(entries: readonly Row[]): Promise<void> {
+    if (this.#by.size > MOST_TERMS) this.#by.clear();
+    const missing = new Set(entries.map(({ terms }) => terms!).filter((id) => !this.#by.has(id)));
+    if (missing.size === 0) return;
+    const rows = await this.#ask({
+      text: `SELECT id, ${TERMS.join(", ")} FROM ${this.#s}.terms WHERE node = $1 AND id = ANY ($2::bigint[])`,
+      values: [this.#epoch, numbers([...missing])],
+    });
+    for (const row of rows)
+      this.#by.set(row["id"]!, {
+        line: termsLine(TERMS.map((name) => row[name]!)),
+        isTakenOut: isTakenOut(row["salt"]!, this.#gone),
+      });
+  }
+
+  of(id: string) {
+    return this.#by.get(id) ?? NOWHERE;
+  }
+}
+
+/** Terms that are gone prove nothing. */
+const NOWHERE = { line: "", isTakenOut: false };
 
 interface Lines {
   readonly lines: string[];
   entries: number;
 }
 
-function linesOf(entries: readonly Row[], notes: readonly Row[]): Map<string, Lines> {
+function linesOf(
+  entries: readonly Row[],
+  notes: readonly Row[],
+  terms: ProvedTerms,
+): Map<string, Lines> {
   const of = new Map<string, Lines>();
   const at = (n: string): Lines => {
     let found = of.get(n);
@@ -159,7 +209,7 @@ function linesOf(entries: readonly Row[], notes: readonly Row[]): Map<string, Li
   for (const row of entries) {
     const found = at(row["n"]!);
     found.entries++;
-    found.lines.push(lineOf(COLUMNS.map((name) => row[name] ?? null)));
+    found.lines.push(row["line"]! + terms.of(row["terms"]!).line);
   }
   for (const { n, kind, id, text, salt } of notes)
     at(n!).lines.push(noteLine(kind!, id!, text!, salt!));
@@ -193,11 +243,11 @@ async function heldOf(ask: Ask, s: string, say: Say): Promise<void> {
   const [row] = await ask({
     text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, held::text)), '[]') FROM ${s}.meter WHERE held <> 0) AS meters,
       (SELECT coalesce(json_agg(e.rest), '[]') FROM ${s}.open o
-        JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open,
+        JOIN ${s}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open,
       (SELECT coalesce(json_agg(json_build_array(meter, (amount + spent)::text)), '[]') FROM ${s}.slice) AS slices`,
   });
   const held = new Map<string, bigint>();
-  for (const rest of JSON.parse(row!["open"]!) as string[])
+  for (const rest of JSON.parse(row!["open"]!) as (string | null)[])
     for (const [id, amount] of takenOf(rest))
       if (kindOf(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
   for (const [id, amount] of JSON.parse(row!["slices"]!) as [string, string][])

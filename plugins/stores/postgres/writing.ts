@@ -3,15 +3,15 @@ import { fromJson, keyCursor, toJson, type Meter } from "tollgate/store";
 import type { Known } from "./known.ts";
 import type { Ask, Row } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
-import { columnsOf, hashOf, lineOf, noteLine, type Columns } from "./rows.ts";
+import { hashOf, noteLine } from "./rows.ts";
 import { newSalt } from "./salts.ts";
-import { COLUMNS } from "./tables.ts";
+import { bookedLine, booking, type Booked, type KnownTerms } from "./terms.ts";
 
 /** What a batch adds to the chain. */
 export interface Chained {
   readonly n: number;
   readonly head: Buffer;
-  readonly columns: readonly Columns[];
+  readonly rows: readonly Booked[];
   readonly notes: readonly (readonly [
     kind: "key" | "account",
     id: string,
@@ -24,20 +24,21 @@ export interface Chained {
 export function chained(
   of: Known,
   me: { readonly n: number; readonly head: Buffer },
+  terms: KnownTerms,
 ): Chained | undefined {
-  const columns = of.rows.map((row) => columnsOf(row, of.began(row)));
+  const rows = of.rows.map((row) => terms.book(row, of.began(row)));
   const notes = [
     ...[...of.keys.values()].map((key) => ["key", key.digest, toJson(key), newSalt()] as const),
     ...[...of.accounts.values()].map(
       (record) => ["account", record.id, toJson(record), newSalt()] as const,
     ),
   ];
-  if (columns.length === 0 && notes.length === 0) return undefined;
+  if (rows.length === 0 && notes.length === 0) return undefined;
   const lines = [
-    ...columns.map(lineOf),
+    ...rows.map(bookedLine),
     ...notes.map(([kind, id, text, salt]) => noteLine(kind, id, text, salt)),
   ];
-  return { n: me.n + 1, head: hashOf(me.head, lines), columns, notes };
+  return { n: me.n + 1, head: hashOf(me.head, lines), rows, notes };
 }
 
 /** Everything in one write. */
@@ -46,7 +47,11 @@ export function write(
   changed: readonly Meter[],
   chain: Chained | undefined,
   epoch: number,
-  { ask, schema: s }: { readonly ask: Ask; readonly schema: string },
+  {
+    ask,
+    schema: s,
+    terms,
+  }: { readonly ask: Ask; readonly schema: string; readonly terms: KnownTerms },
 ): Promise<readonly Row[]>[] {
   const asked: Promise<readonly Row[]>[] = [];
   const say: Say = (text, values) => void asked.push(ask({ text, values }));
@@ -57,13 +62,12 @@ export function write(
     );
     say(
       `INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES ($1, $2, clock_timestamp(), $3, $4)`,
-      [epoch, chain.n, chain.head, chain.columns.length],
+      [epoch, chain.n, chain.head, chain.rows.length],
     );
     if (chain.notes.length > 0) writeNotes(of, chain, epoch, s, say);
   }
-  if (chain && chain.columns.length > 0) {
-    const { text, values } = entries(s, epoch, chain.n, chain.columns);
-    say(text, values);
+  if (chain && chain.rows.length > 0) {
+    asked.push(...booking(s, epoch, chain.n, chain.rows, terms).map(ask));
     writeOpen(of, epoch, s, say);
   }
   for (const [attempt, { usage, costNano }] of of.heard)
@@ -79,29 +83,6 @@ export function write(
 }
 
 type Say = (text: string, values: readonly (string | number | Buffer | null)[]) => void;
-
-/** Rows of one batch. */
-export function entries(
-  s: string,
-  epoch: number,
-  n: number,
-  columns: readonly Columns[],
-): { readonly text: string; readonly values: readonly (string | number)[] } {
-  const names = COLUMNS.map((name) => `e.${name}${CASTS[name] ?? ""}`).join(", ");
-  return {
-    text: `INSERT INTO ${s}.entry SELECT $1::int, $2::bigint, e.ord - 1, ${names}
-      FROM unnest(${COLUMNS.map((_, i) => `$${i + 3}::text[]`).join(", ")}) WITH ORDINALITY AS e(${COLUMNS.join(", ")}, ord)`,
-    values: [epoch, n, ...COLUMNS.map((_, i) => texts(columns.map((row) => row[i]!)))],
-  };
-}
-
-const CASTS: { readonly [name: string]: string } = {
-  kind: "::smallint",
-  began: "::bigint",
-  at: "::bigint",
-  cost: "::bigint",
-  hold: "::bigint",
-};
 
 function writeOpen({ rows }: Known, epoch: number, s: string, say: Say): void {
   const settled = new Set(rows.filter(({ kind }) => kind === "settle").map((row) => row.attempt));

@@ -27,7 +27,7 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
 
 /** All that a ledger is in. */
 export const TABLES = [
-  ..."fleet node meter open batch entry note base sums erased key account price audit shared chain summed slice recall touch".split(
+  ..."fleet node meter open batch booked terms note base sums erased key account price audit shared chain summed slice recall touch".split(
     " ",
   ),
   ...SUMMED,

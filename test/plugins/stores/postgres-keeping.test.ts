@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     // When what spoke of it goes, it goes.
     await store.keeping!.prune!(NOON + 3 * DAY);
     expect(await sums()).toEqual(before);
-    for (const table of ["entry", ...SUMMED])
+    for (const table of ["booked", "terms", ...SUMMED])
       expect(await by.ask(`SELECT 1 FROM tollgate.${table}`)).toEqual([]);
     expect(await problems()).toEqual([]);
   });
@@ -125,11 +125,11 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     "INSERT INTO tollgate.sums SELECT n + 1, quarter, text, hash FROM tollgate.sums ORDER BY n DESC LIMIT 1",
     "UPDATE tollgate.note SET text = replace(text, 'Alice', 'Mallory') WHERE kind = 'key'",
     "DELETE FROM tollgate.note WHERE kind = 'pruned'",
-    "UPDATE tollgate.entry SET hold = 1 WHERE attempt = 'spoken-of' AND kind = 0",
-    "UPDATE tollgate.entry SET labels = NULL WHERE attempt = 'spoken-of' AND kind = 0",
-    "DELETE FROM tollgate.entry WHERE attempt = 'spoken-of' AND kind = 0",
-    "UPDATE tollgate.entry SET cost = cost + 1 WHERE attempt = 'c2.1' AND kind = 1",
-    "DELETE FROM tollgate.entry WHERE attempt = 'c2.3'",
+    "UPDATE tollgate.booked SET hold = 1 WHERE attempt = 'spoken-of' AND kind = 0",
+    "UPDATE tollgate.terms SET labels = NULL WHERE id IN (SELECT terms FROM tollgate.booked WHERE attempt = 'spoken-of' AND kind = 0)",
+    "DELETE FROM tollgate.booked WHERE attempt = 'spoken-of' AND kind = 0",
+    "UPDATE tollgate.booked SET cost = cost + 1 WHERE attempt = 'c2.1' AND kind = 1",
+    "DELETE FROM tollgate.booked WHERE attempt = 'c2.3'",
     "UPDATE tollgate.chain SET link = '\\x00'",
   ])("a change is found: %s", async (change) => {
     await store.keeping!.prune!(BEFORE);

@@ -56,8 +56,8 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     await by.ask("CREATE SCHEMA wrong");
   });
   afterEach(async () => {
-    for (const month of await months("entry"))
-      for (const table of ["entry", "batch"])
+    for (const month of await months("booked"))
+      for (const table of ["booked", "batch"])
         await by.ask(`DROP TABLE IF EXISTS tollgate.${table}_${month}`);
     await by.ask("SET search_path = public");
     await by.ask("SELECT tollgate.months_1(1)");
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     await end();
   });
 
-  const months = async (table: "entry" | "batch"): Promise<string[]> => {
+  const months = async (table: "booked" | "batch"): Promise<string[]> => {
     const rows = await by.ask(
       `SELECT right(c.relname, 7) AS month FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
         WHERE h.inhparent = 'tollgate.${table}'::regclass AND c.relname ~ '_\\d{4}_\\d{2}$' ORDER BY 1`,
@@ -82,17 +82,17 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
   };
   const lies = async (attempt: string) => {
     const rows = await by.ask(
-      `SELECT DISTINCT c.relname AS place FROM tollgate.entry e JOIN pg_class c ON c.oid = e.tableoid WHERE e.attempt = '${attempt}'`,
+      `SELECT DISTINCT c.relname AS place FROM tollgate.booked e JOIN pg_class c ON c.oid = e.tableoid WHERE e.attempt = '${attempt}'`,
     );
     return rows.map((row) => row["place"]);
   };
 
   it("this month's and the next one's are there from the start, and rows lie in them", async () => {
     const now = monthOf(Date.now());
-    for (const table of ["entry", "batch"] as const)
+    for (const table of ["booked", "batch"] as const)
       expect(await months(table)).toEqual([now, after(now)]);
     await store.apply([reserve("now", { at: Date.now() })]);
-    expect(await lies("now")).toEqual([`entry_${now}`]);
+    expect(await lies("now")).toEqual([`booked_${now}`]);
     const [row] = await by.ask(
       "SELECT DISTINCT c.relname AS place FROM tollgate.batch b JOIN pg_class c ON c.oid = b.tableoid",
     );
@@ -106,12 +106,12 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
         for (const moment of ["01 00:00:00.001", "27 23:59:59.9"]) {
           await clock(`${month.replace("_", "-")}-${moment}+00`, zone);
           await by.ask("SELECT tollgate.months_1(1)");
-          for (const table of ["entry", "batch"] as const)
+          for (const table of ["booked", "batch"] as const)
             expect((await months(table)).at(-1), `${table} on ${month} ${moment}`).toBe(
               after(month),
             );
         }
-      const made = (await months("entry")).filter((month) => month.startsWith("204"));
+      const made = (await months("booked")).filter((month) => month.startsWith("204"));
       expect(made).toHaveLength(14);
     },
   );
@@ -124,19 +124,19 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     // The end of a call lies with its beginning.
     await store.apply([settle("last", { at: turn + DAY })]);
     expect([await lies("last"), await lies("first")]).toEqual([
-      ["entry_2040_12"],
-      ["entry_2041_01"],
+      ["booked_2040_12"],
+      ["booked_2041_01"],
     ]);
   });
 
   it("rows of a month that has no place are kept all the same, and several gateways make one at once", async () => {
     await store.apply([reserve("early", { at: Date.UTC(2040, 5, 5) })]);
-    expect(await lies("early")).toEqual(["entry_other"]);
+    expect(await lies("early")).toEqual(["booked_other"]);
     const others = [askAt(url), askAt(url), askAt(url)];
     for (const month of ["2040-06", "2040-07"])
       await Promise.all(others.map(({ ask }) => ask(`SELECT tollgate.month_1('${month}-15')`)));
     for (const other of others) await other[Symbol.asyncDispose]();
-    for (const table of ["entry", "batch"] as const)
+    for (const table of ["booked", "batch"] as const)
       expect((await months(table)).filter((month) => month.startsWith("2040"))).toEqual([
         "2040_07",
       ]);
@@ -153,11 +153,11 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     const late = { attempt: "older", costNano: -2n, reason: "refund", actor: "x" };
     await store.apply([{ do: "adjust", at: NOON + 40 * DAY, ...late }]);
     await store.keeping!.prune!(NOON + DAY);
-    expect(await lies("older")).toEqual([`entry_${then}`]);
-    expect(await months("entry")).toEqual([then, now, after(now)]);
+    expect(await lies("older")).toEqual([`booked_${then}`]);
+    expect(await months("booked")).toEqual([then, now, after(now)]);
     const before = await store.totals({ by: ["key"] });
     await store.keeping!.prune!(NOON + 50 * DAY);
-    expect(await months("entry")).toEqual([now, after(now)]);
+    expect(await months("booked")).toEqual([now, after(now)]);
     expect(await months("batch")).toContain(now);
     expect(await store.totals({ by: ["key"] })).toEqual(before);
     expect(await store.verify!()).toEqual([]);

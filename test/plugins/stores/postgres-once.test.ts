@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
     await right.open({ instance: "right" });
     await using by = askAt(url);
     await using holder = askAt(url);
-    await by.ask("DROP INDEX tollgate.entry_once");
+    await by.ask("DROP INDEX tollgate.booked_once");
     const claims = [
       { scope: "key:k", unit: "nano_usd", max: 1_000_000n, per: "total", take: HOLD },
     ] as const;

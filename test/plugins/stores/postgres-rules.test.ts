@@ -55,8 +55,10 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     expect(await store.verify!()).toEqual([]);
     await store.close();
     for (const statement of [
-      "UPDATE tollgate.entry SET cost = 0",
-      "DELETE FROM tollgate.entry",
+      "UPDATE tollgate.booked SET cost = 0",
+      "DELETE FROM tollgate.booked",
+      "UPDATE tollgate.terms SET model = 'm'",
+      "DELETE FROM tollgate.terms",
       "DELETE FROM tollgate.batch",
       "UPDATE tollgate.batch SET hash = ''",
       "UPDATE tollgate.note SET text = ''",
@@ -146,24 +148,26 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it.each([
     [
       "a row's cost",
-      "UPDATE tollgate.entry SET cost = cost + 1 WHERE kind = 1",
+      "UPDATE tollgate.booked SET cost = cost + 1 WHERE kind = 1",
       /not as it was written/,
     ],
     [
       "a row's text",
-      "UPDATE tollgate.entry SET rest = replace(rest, 'r-a', 'r-b')",
+      "UPDATE tollgate.booked SET rest = replace(rest, 'r-a', 'r-b')",
       /not as it was written/,
     ],
     [
       "a row that is gone",
-      "DELETE FROM tollgate.entry WHERE kind = 1",
+      "DELETE FROM tollgate.booked WHERE kind = 1",
       /rows, and was written with/,
     ],
+    ["terms of rows", "UPDATE tollgate.terms SET model = model || 'x'", /not as it was written/],
+    ["terms that are gone", "DELETE FROM tollgate.terms", /not as it was written/],
     ["the last batch", "DELETE FROM tollgate.batch WHERE n = 3", /wrote 3 batches|never written/],
     ["a batch within", "DELETE FROM tollgate.batch WHERE n = 2", /The batch is gone/],
     [
       "a row behind the last batch",
-      "INSERT INTO tollgate.entry SELECT node, 9, i, kind, attempt || 'x', nth, began, at, key, account, provider, model, credential, frontend, state, outcome, price, labels, cost, hold, up, usage, rest, salt FROM tollgate.entry LIMIT 1",
+      "INSERT INTO tollgate.booked (node, n, i, terms, kind, attempt, nth, began, at, state, outcome) SELECT node, 9, i, terms, kind, attempt || 'x', nth, began, at, state, outcome FROM tollgate.booked LIMIT 1",
       /wrote 3 batches, and 9 are there/,
     ],
     [

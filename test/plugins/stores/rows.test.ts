@@ -1,13 +1,9 @@
 // A row that goes into columns and comes back is the same row: what goes without saying is said again.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import {
-  columnsOf,
-  rowOf,
-  type Columns,
-  type Found,
-} from "../../../plugins/stores/postgres/rows.ts";
-import { COLUMNS } from "../../../plugins/stores/postgres/tables.ts";
+import { COLUMNS } from "../../../plugins/stores/postgres/columns.ts";
+import { rowOf, type Found } from "../../../plugins/stores/postgres/rows.ts";
+import { KnownTerms } from "../../../plugins/stores/postgres/terms.ts";
 import { UNSAID, type LedgerRow } from "../../../src/store/index.ts";
 
 const word = fc.oneof(fc.constantFrom("messages", "responses", "r.1", "", "."), fc.string());
@@ -38,18 +34,31 @@ const said = fc.record({
     { nil: undefined },
   ),
   taken: fc.array(fc.tuple(word, fc.bigInt(0n, 99n)), { maxLength: 2 }),
+  labels: fc.dictionary(fc.string(), fc.string(), { maxKeys: 2 }).map((of) => ({ ...of })),
+  usage: fc.record(
+    {
+      input: fc.oneof(fc.nat(), fc.constantFrom(0.5, 1e21, 2 ** 53, -1)),
+      cache_read: fc.nat(9),
+      output: fc.nat(),
+      reasoning: fc.nat(9),
+      seconds: fc.constantFrom(0.25, 3),
+    },
+    { requiredKeys: [] },
+  ),
 });
-const found = (columns: Columns, reserved: string | null): Found =>
-  ({
-    ...Object.fromEntries(COLUMNS.map((name, i) => [name, columns[i]])),
-    reserved,
+const found = (row: LedgerRow): Found => {
+  const { columns, terms } = new KnownTerms().book(row, row.at);
+  const all = [...columns, ...terms.columns];
+  return {
+    ...Object.fromEntries(COLUMNS.map((name, i) => [name, all[i]])),
     instance: "one",
-  }) as unknown as Found;
-const REST = COLUMNS.indexOf("rest");
+  } as unknown as Found;
+};
 
-it("a reserve, its settle, and a settle whose reserve is elsewhere", () => {
+it("a reserve and its settle", () => {
   fc.assert(
-    fc.property(said, ({ named: { request, n }, attempt, protocol, privacy, asked, taken }) => {
+    fc.property(said, ({ named: { request, n }, attempt, protocol, privacy, asked, ...more }) => {
+      const { taken, labels, usage } = more;
       const row: LedgerRow = {
         ...UNSAID,
         kind: "reserve",
@@ -61,7 +70,7 @@ it("a reserve, its settle, and a settle whose reserve is elsewhere", () => {
         key: "alice",
         target: { provider: "openai", model: "gpt", protocol, credential: "c" },
         privacy,
-        labels: {},
+        labels,
         account: undefined,
         price: null,
         asked,
@@ -72,12 +81,50 @@ it("a reserve, its settle, and a settle whose reserve is elsewhere", () => {
         state: "open",
         outcome: "",
       } as never;
-      const columns = columnsOf(row, row.at);
-      expect(rowOf(found(columns, null))).toEqual(row);
-      const settle: LedgerRow = { ...row, kind: "settle", state: "exact", taken: [], costNano: 3n };
-      expect(rowOf(found(columnsOf(settle, row.at), columns[REST]!))).toEqual(settle);
-      expect(rowOf(found(columnsOf(settle, row.at, true), null))).toEqual(settle);
+      expect(rowOf(found(row))).toEqual(row);
+      const settle: LedgerRow = {
+        ...row,
+        kind: "settle",
+        state: "exact",
+        taken: [],
+        usage,
+        costNano: 3n,
+      };
+      expect(rowOf(found(settle))).toEqual(settle);
     }),
     { numRuns: 500 },
+  );
+});
+
+it("terms that were written once are named from then on, and again with a new number once they are forgotten", () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 40 }), (calls) => {
+      const known = new KnownTerms();
+      const there = new Map<number, string>();
+      for (const [model, lost] of calls) {
+        const of = {
+          ...UNSAID,
+          kind: "reserve",
+          attempt: "r.1",
+          request: "r",
+          n: 1,
+          at: 1,
+          key: "a",
+        };
+        const target = { provider: "p", model: `m${model}`, protocol: null, credential: "c" };
+        const row = { ...of, target, privacy: "off", labels: {}, price: null, taken: [] };
+        const booked = known.book({ ...row, usage: {}, outcome: "" } as never, 1);
+        const { fresh, known: named } = known.sort([booked, booked]);
+        // Either way it is said once.
+        expect([...fresh.map(({ id }) => id), ...named]).toEqual([booked.terms.id]);
+        for (const { id, name } of fresh) {
+          expect(there.has(id)).toBe(false);
+          there.set(id, name);
+        }
+        expect(there.get(booked.terms.id)).toBe(booked.terms.name);
+        if (lost) known.forget();
+        else known.wrote([booked]);
+      }
+    }),
   );
 });
