@@ -55,18 +55,22 @@ BEGIN
   RETURN 'done';
 END $prune$;
 
--- Terms that no row names any more. A node's row is held while its own go: it writes none meanwhile, and then it hears that they are gone.
+-- Terms that no row names any more. A node's row is held while its own go: it writes none meanwhile, and then it hears that they are gone. Those of a
+-- node that cannot be held are for the next time.
 CREATE FUNCTION ${s}.sweep_1() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sweep$
 DECLARE unnamed record; many bigint := 0; gone bigint;
 BEGIN
   PERFORM set_config('tollgate.keeping', 'on', true), set_config('lock_timeout', '700', true);
   FOR unnamed IN SELECT t.node, array_agg(t.id) AS ids FROM ${s}.terms t
       WHERE NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id) GROUP BY t.node ORDER BY t.node LOOP
-    PERFORM 1 FROM ${s}.node WHERE epoch = unnamed.node FOR UPDATE;
-    DELETE FROM ${s}.terms t WHERE t.node = unnamed.node AND t.id = ANY (unnamed.ids)
-      AND NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id);
-    GET DIAGNOSTICS gone = ROW_COUNT;
-    many := many + gone;
+    BEGIN
+      PERFORM 1 FROM ${s}.node WHERE epoch = unnamed.node FOR UPDATE;
+      DELETE FROM ${s}.terms t WHERE t.node = unnamed.node AND t.id = ANY (unnamed.ids)
+        AND NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id);
+      GET DIAGNOSTICS gone = ROW_COUNT;
+      many := many + gone;
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
   END LOOP;
   PERFORM set_config('tollgate.keeping', 'off', true);
   RETURN many;

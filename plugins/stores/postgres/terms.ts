@@ -1,4 +1,4 @@
-// What calls have in common is written once: whose they are, what they ask of whom, and at which price. Rows name it by a number that its node has given
+// What calls have in common is written once: the key that makes them, the model that they ask for, and at which price. Rows name it by a number that its node has given
 // it. A row is refused whose terms are not there any more, or were erased; its node gives them a new number then.
 import type { LedgerRow } from "tollgate/store";
 import { numbers, texts } from "./literal.ts";

@@ -336,10 +336,45 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "ON u.half = x.half AND u.name = x.name",
       "ON u.name = x.name",
     ],
-    "units keep what is gone": [
-      "u.key AS unit, ${sign} ${SUMS.whole}",
-      "u.key AS unit, ${SUMS.whole}",
+    "units keep what is gone": ["${sign} sum(u.whole) AS whole", "sum(u.whole) AS whole"],
+    "units that have columns are not counted": [
+      "u(unit, whole) WHERE u.whole IS NOT NULL",
+      "u(unit, whole) WHERE false",
     ],
+    "units that have none are not counted": [
+      "AND e.usage IS NOT NULL GROUP BY",
+      "AND false GROUP BY",
+    ],
+    "what a correction says of units is counted": [
+      "sum(e.${unit}) FILTER (WHERE e.kind <> 2) AS ${unit}",
+      "sum(e.${unit}) AS ${unit}",
+    ],
+  }),
+  ...of("terms", ["postgres-terms"], {
+    "all are written with each row": ["this.#there.add(terms);", ";"],
+  }),
+  ...of("gate", ["postgres-terms"], {
+    "terms that are gone are named": [
+      "IF cardinality(k_terms) > 0 THEN PERFORM",
+      "IF false THEN PERFORM",
+    ],
+    "terms that were erased are named": ["id = ANY (p_known) AND live)", "id = ANY (p_known))"],
+  }),
+  ...of("erased", ["postgres-terms"], {
+    "erased terms are named still": [", live = false FROM", " FROM"],
+  }),
+  ...of("pruning", ["postgres-terms"], {
+    "terms go while their node writes": [
+      "PERFORM 1 FROM ${s}.node WHERE epoch = unnamed.node FOR UPDATE;",
+      "",
+    ],
+    "one node that writes stops it all": [
+      "EXCEPTION WHEN lock_not_available THEN NULL;\n    END;\n  END LOOP;\n  PERFORM",
+      "END;\n  END LOOP;\n  PERFORM",
+    ],
+  }),
+  ...of("prune", ["postgres-terms"], {
+    "terms stay": ["  await ask({ text: `SELECT ${s}.sweep_1()` });\n", ""],
   }),
   ...of("closer", ["postgres-months"], {
     "the next month has no place": ["FOR i IN 0..p_ahead LOOP", "FOR i IN 0..0 LOOP"],
