@@ -24,7 +24,7 @@ interface Seen {
 interface Of {
   readonly url: string;
   readonly nodes: number;
-  /** Each node's calls at once. */
+  /** Calls at once, of all nodes together: each of them is in the store twice, when it begins and when it ends. */
   readonly flying: number;
   readonly ms: number;
   /** Each way between a node and its database. */
@@ -61,6 +61,7 @@ async function drawn(of: Of): Promise<Seen> {
   const began = performance.now();
   const [from, to] = [began + WARM_MS, began + WARM_MS + of.ms];
   let all = 0n;
+  const length = Math.max(1, Math.round(of.flying / 2 / of.nodes));
   await Promise.all(
     stores.map(async (store, i) => {
       let n = 0;
@@ -68,7 +69,7 @@ async function drawn(of: Of): Promise<Seen> {
       let ending: string[] = [];
       while (performance.now() < to) {
         const at = Date.now();
-        const fresh = Array.from({ length: of.flying }, () => `${of.name}.${i}.${n++}`);
+        const fresh = Array.from({ length }, () => `${of.name}.${i}.${n++}`);
         const claims = [
           { scope: `account:${of.name}`, unit: "nano_usd", max: MAX, per: "total", take: TAKE },
         ] as const;
@@ -211,7 +212,7 @@ export async function fleetHot(of: {
 }
 
 export const rig: Rig = {
-  options: { nodes: 10, flying: 16, seconds: 4, rounds: 2, delay: 0.3, fsync: "on", patience: 1 },
+  options: { nodes: 10, flying: 256, seconds: 4, rounds: 2, delay: 0.3, fsync: "on", patience: 1 },
   run: ({ nodes, flying, seconds, rounds, delay, fsync, patience }) =>
     fleetHot({
       nodes: Number(nodes),

@@ -7,6 +7,7 @@ import { leave } from "./beat.ts";
 import { labelled } from "./labelled.ts";
 import { Denials } from "./denials.ts";
 import type { Writing } from "./exact.ts";
+import { copied } from "./copied.ts";
 import type { Ask, Line } from "./line.ts";
 import type { Passing } from "./passing.ts";
 import { inOrder } from "./plain.ts";
@@ -151,7 +152,7 @@ class InstanceWriter implements Writer {
       this.#room.check();
       return inOrder(batch, new Map());
     }
-    const commands = structuredClone(batch);
+    const commands = copied(batch);
     const verdicts =
       (await plainly(ask, this.#passing, commands)) ?? (await this.#exactly(ask, commands));
     await this.#node.keep(commands, verdicts);
@@ -206,7 +207,7 @@ class InstanceWriter implements Writer {
   }
 
   #alone(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
-    return this.#outage!.decide(structuredClone(batch), (at) => this.now(at));
+    return this.#outage!.decide(copied(batch), (at) => this.now(at));
   }
 
   /** Again and again, until the database is back and knows all that has happened. */
