@@ -1,5 +1,6 @@
 // What calls have in common is written once on PostgreSQL, for each gateway. It goes with the last row that names it, and it is erased where it stands; a gateway
 // that remembers it says it anew then, and no row is without it.
+import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
@@ -54,6 +55,32 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await call(two, "d");
     expect(await terms()).toBe(2);
     expect(await one.verify!()).toEqual([]);
+  });
+
+  it("and rows are proved by what they say, whatever that is", async () => {
+    const odd = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom("", " ", "1 1 ", "\u{1F600}", "a\nb", "\\", '"', "é"),
+    );
+    const calls = fc.array(
+      fc.record(
+        { attempt: odd, outcome: odd, upstreamId: odd },
+        { requiredKeys: ["attempt", "outcome"] },
+      ),
+      { minLength: 1, maxLength: 5 },
+    );
+    let n = 0;
+    await fc.assert(
+      fc.asyncProperty(calls, async (all) => {
+        for (const { attempt: name, ...more } of all) {
+          const attempt = `${++n}${name.replaceAll("\0", "").toWellFormed()}`;
+          await one.apply([reserve(attempt, { labels: { [name]: name } })]);
+          await one.apply([settle(attempt, { ...more, usage: { input: 1, seconds: 0.5 } })]);
+        }
+        expect(await one.verify!()).toEqual([]);
+      }),
+      { numRuns: 20 },
+    );
   });
 
   it("that were erased are said anew by each gateway that names them, and what was erased stays so", async () => {
