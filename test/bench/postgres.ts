@@ -47,7 +47,7 @@ export async function addRowsTo(
   await answered(first);
   await first.stop();
   const columns =
-    "kind, nth, began, at, state, outcome, cost, hold, up, input, cache_read, output, reasoning, usage, rest".split(
+    "kind, nth, began, at, state, outcome, cost, hold, up, input, cache_read, cache_write_5m, cache_write_1h, output, reasoning, usage, rest".split(
       ", ",
     );
   const terms =

@@ -1,7 +1,14 @@
 // What is known of a row of the ledger, as columns: its own, and those of its terms.
 
 /** Units that nearly each call reports: sums of them are made without reading JSON. */
-export const COUNTED = ["input", "cache_read", "output", "reasoning"] as const;
+export const COUNTED = [
+  "input",
+  "cache_read",
+  "cache_write_5m",
+  "cache_write_1h",
+  "output",
+  "reasoning",
+] as const;
 
 /** Columns of a row of the ledger, as the chain hashes them and in this order. */
 export const BOOKED = [

@@ -42,7 +42,7 @@ async function plainly(pool: pg.Pool, question: pg.QueryConfig): Promise<pg.Quer
   const client = await pool.connect();
   let broken = true;
   try {
-    await client.query(`BEGIN; SET LOCAL ${PLAIN}`);
+    await client.query(["BEGIN", ...PLAIN.map((setting) => `SET LOCAL ${setting}`)].join("; "));
     const found = await client.query<Row>(question);
     await client.query("COMMIT");
     broken = false;

@@ -116,12 +116,12 @@ function restOf(row: LedgerRow): string | null {
   } satisfies Rest);
 }
 
-/** Whole numbers of the units that have columns, and the others as JSON. */
-function usageColumns(usage: Usage): Columns {
+/** Whole numbers of the units that have columns, and the others as JSON. Columns are added up: what a correction says of units is for the reader. */
+function usageColumns({ kind, usage }: LedgerRow): Columns {
   const others: { [unit: string]: number | undefined } = { ...usage };
   const counted = COUNTED.map((unit) => {
     const many = usage[unit];
-    if (many === undefined || !Number.isSafeInteger(many) || Object.is(many, -0)) return null;
+    if (kind === "adjust" || !Number.isSafeInteger(many) || Object.is(many, -0)) return null;
     delete others[unit];
     return String(many);
   });
@@ -141,7 +141,7 @@ export const columnsOf = (row: LedgerRow, began: number): Columns => [
   amount(row.costNano),
   amount(row.holdNano),
   cleanOr(row.upstreamId),
-  ...usageColumns(row.usage),
+  ...usageColumns(row),
   restOf(row),
 ];
 

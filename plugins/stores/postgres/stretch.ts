@@ -51,14 +51,42 @@ function tellsBy({ by, zone = "UTC", from, to, ...query }: TotalsQuery, span: nu
 const MOST_DAYS = 1_000;
 const isLong = (from: number, to: number): boolean => to - from > MOST_DAYS * DAY_MS;
 
-/** A moment of the day, or of the quarter of an hour, that a row is in: which day that is in a zone, is for the host to say. */
-export function timeOf({ by, zone = "UTC", from, to }: TotalsQuery, values: Values): string {
+/** A moment of the day, or of the quarter of an hour, that a row `e` is in: which day that is in a zone, is for the host to say. */
+export interface Moment {
+  /** Worked out of the row, */
+  readonly is: string;
+  /** or looked up, where all there can be are known: so the database knows that they are few, and adds up as it reads. */
+  listed?(): { readonly is: string; readonly join: string };
+}
+
+export function momentOf({ by, zone = "UTC", from, to }: TotalsQuery, values: Values): Moment {
   const quarter = `e.at - mod(e.at, ${QUARTER_MS})`;
-  if (by.includes("hour") || !by.includes("day")) return quarter;
-  if (zone === "UTC") return `e.at - mod(e.at, ${DAY_MS})`;
-  if (from === undefined || to === undefined || isLong(from, to)) return quarter;
-  const begin = `${values.add(`{${dayStarts(zone, Math.ceil(from), to).join()}}`)}::bigint[]`;
-  return `(${begin})[width_bucket(e.at, ${begin})]`;
+  const days = by.includes("day") && !by.includes("hour");
+  const plain = zone === "UTC" && days ? `e.at - mod(e.at, ${DAY_MS})` : quarter;
+  if (from === undefined || to === undefined || isLong(from, to)) return { is: plain };
+  const [first, end] = [Math.ceil(from), Math.ceil(to)];
+  const series = (begin: string, till: string) =>
+    `generate_series(${begin} - mod(${begin}, ${QUARTER_MS}), ${till} - 1, ${QUARTER_MS}) s(quarter)`;
+  const listed = (moments: string) => ({
+    is: "q.moment",
+    join: `JOIN (${moments}) q ON q.quarter = ${quarter}`,
+  });
+  if (!days) {
+    const all = () => series(`${values.add(first)}::bigint`, `${values.add(end)}::bigint`);
+    return {
+      is: plain,
+      listed: () => listed(`SELECT s.quarter, s.quarter AS moment FROM ${all()}`),
+    };
+  }
+  const starts = dayStarts(zone, first, end);
+  const list = (all: readonly number[]) => `${values.add(`{${all.join()}}`)}::bigint[]`;
+  const begin = zone === "UTC" ? undefined : list(starts);
+  return {
+    is: begin === undefined ? plain : `(${begin})[width_bucket(e.at, ${begin})]`,
+    listed: () =>
+      listed(`SELECT s.quarter, d.moment
+    FROM unnest(${begin ?? list(starts)}, ${list([...starts.slice(1), end])}) d(moment, till), ${series("d.moment", "d.till")}`),
+  };
 }
 
 /** `from`, and each moment before `to` at which a day of the zone begins. */

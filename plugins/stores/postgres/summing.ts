@@ -113,7 +113,7 @@ export function unitsOf(s: string, depth: Depth, few: boolean): string {
 export const each = (select: string): string => `CROSS JOIN LATERAL (${select} OFFSET 0)`;
 
 /** What rows `e` have used of units that have columns. */
-export const USED = COUNTED.map((unit) => `sum(e.${unit}) FILTER (WHERE e.kind <> 2) AS ${unit}`);
+export const USED = COUNTED.map((unit) => `sum(e.${unit}) AS ${unit}`);
 
 /** Entries of these batches are added to all sums that they are in, or taken from them. `batches`: a condition on `b`. */
 export const adding = (s: string, batches: string, sign: "+" | "-"): string => `

@@ -50,12 +50,13 @@ CREATE INDEX terms_key ON ${s}.terms (key);
 CREATE TABLE ${s}.booked (
   n bigint NOT NULL, terms bigint NOT NULL, began bigint NOT NULL, at bigint NOT NULL, cost bigint, hold bigint,
   ${COUNTED.map((unit) => `${unit} bigint, `).join("")}
-  node int NOT NULL, i int NOT NULL, kind smallint NOT NULL, attempt text COLLATE "C" NOT NULL, nth text COLLATE "C" NOT NULL,
-  state text NOT NULL, outcome text NOT NULL, up text, usage text, rest text) PARTITION BY RANGE (began);
+  node int NOT NULL, i int NOT NULL, kind smallint NOT NULL, state text NOT NULL, outcome text NOT NULL,
+  attempt text COLLATE "C" NOT NULL, nth text COLLATE "C" NOT NULL, up text, usage text, rest text) PARTITION BY RANGE (began);
 CREATE UNIQUE INDEX booked_once ON ${s}.booked (attempt, began, kind, nth);
 CREATE INDEX booked_of ON ${s}.booked (node, n);
 CREATE INDEX booked_terms ON ${s}.booked (node, terms);
 CREATE INDEX booked_at ON ${s}.booked USING brin (at) WITH (autosummarize = on);
+CREATE INDEX booked_units ON ${s}.booked (at) WHERE usage IS NOT NULL;
 CREATE TABLE ${s}.booked_other PARTITION OF ${s}.booked DEFAULT;
 
 -- A row with its terms, as reports and readers see it.

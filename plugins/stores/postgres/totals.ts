@@ -9,7 +9,7 @@ import {
   type TotalsQuery,
 } from "tollgate/store";
 import type { Ask, Row } from "./line.ts";
-import { FAR, timeOf, wholeOf, type Stretch } from "./stretch.ts";
+import { FAR, momentOf, wholeOf, type Moment, type Stretch } from "./stretch.ts";
 import { COUNTED } from "./columns.ts";
 import { depthsFor, each, STATE, SUMS, unitsOf, USED } from "./summing.ts";
 import { Values, where } from "./where.ts";
@@ -65,15 +65,19 @@ interface Source {
   readonly sums: { readonly [K in keyof typeof SUMS]: string };
   /** Of units that have columns, beside the calls. */
   readonly counted: readonly string[];
+  /** When it was, where this source says it by itself. */
+  readonly moment?: string;
 }
 
 export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<readonly Total[]> {
   const { by, zone, ...query } = of;
   const facts = factsFor(of);
   const values = new Values();
-  const time = by.includes("day") || by.includes("hour") ? timeOf(of, values) : undefined;
-  const { newest, sources } = sourcesOf(of, s, facts, values);
-  const selected = sources.flatMap((source) => selects(source, facts, time)).join("\nUNION ALL\n");
+  const moment = by.includes("day") || by.includes("hour") ? momentOf(of, values) : undefined;
+  const { newest, sources } = sourcesOf(of, s, facts, values, moment);
+  const selected = sources
+    .flatMap((source) => selects(source, facts, source.moment ?? moment?.is))
+    .join("\nUNION ALL\n");
   const text = `${newest === undefined ? "" : `WITH newest AS MATERIALIZED (${newest})\n`}${selected}`;
   for (;;) {
     const pruned = await prunedSums(ask, s, query);
@@ -123,6 +127,7 @@ function sourcesOf(
   s: string,
   facts: readonly Fact[],
   values: Values,
+  moment: Moment | undefined,
 ): { readonly newest?: string; readonly sources: readonly Source[] } {
   const { by: _, zone: __, from, to, ...query } = of;
   const counted = () => `${isCounted(query)} AND ${where(query, s, values)}`;
@@ -135,7 +140,11 @@ function sourcesOf(
   const all = whole.flat();
   const apart = (from: number | undefined, to: number | undefined): Source => {
     const time = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
-    return rows(`${s}.entry e`, `${counted()} AND ${where(time, s, values)}`);
+    const condition = `${counted()} AND ${where(time, s, values)}`;
+    const listed = moment?.listed?.();
+    return listed
+      ? { ...rows(`${s}.entry e ${listed.join}`, condition), moment: listed.is }
+      : rows(`${s}.entry e`, condition);
   };
   if (all.length === 0) return { sources: [apart(from, to)] };
   const during = ({ from, to }: Stretch) =>

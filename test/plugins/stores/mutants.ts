@@ -345,10 +345,9 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "AND e.usage IS NOT NULL GROUP BY",
       "AND false GROUP BY",
     ],
-    "what a correction says of units is counted": [
-      "sum(e.${unit}) FILTER (WHERE e.kind <> 2) AS ${unit}",
-      "sum(e.${unit}) AS ${unit}",
-    ],
+  }),
+  ...of("rows", ["on-postgres", "postgres-terms"], {
+    "what a correction says of units is counted": ['kind === "adjust" || ', ""],
   }),
   ...of("terms", ["postgres-terms"], {
     "all are written with each row": ["this.#there.add(terms);", ";"],
