@@ -1,4 +1,5 @@
 // What the store of several gateways keeps besides the laws: rights, forms, sums of days, and that what was changed by hand is found.
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { faultOf } from "../../../src/model/error.ts";
 import type { Store } from "../../../src/plugin/store.ts";
@@ -54,6 +55,9 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     expect((await store.totals({ by: ["key"] }))[0]?.calls).toBe(1);
     expect(await store.verify!()).toEqual([]);
     await store.close();
+    const readme = await readFile("plugins/stores/postgres/README.md", "utf8");
+    const [, shown] = /```sql\n(.+?)```/s.exec(readme)!;
+    expect(await server.sql(as("reads"), shown!)).toMatch(/^alice/);
     for (const statement of [
       "UPDATE tollgate.booked SET cost = 0",
       "DELETE FROM tollgate.booked",
