@@ -40,7 +40,7 @@ const WORLDS: readonly World[] = [
 ];
 
 /** What a call writes: its two rates once, its three budgets when it begins, and of these what its end changes. */
-const METERS_A_CALL = 5.2;
+export const METERS_A_CALL = 5.2;
 /** A call that ends in a second node's turn or alone is two statements. */
 const STATEMENTS_A_CALL = 2;
 /** Two rates and a budget of its own; a team's; an organisation's. */

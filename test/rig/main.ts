@@ -16,6 +16,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   "fleet-roll": () => import("./fleet-roll.ts"),
   "fleet-size": () => import("./fleet-size.ts"),
   "fleet-model": () => import("./fleet-model.ts"),
+  "fleet-row": () => import("./fleet-row.ts"),
   affinity: () => import("./affinity.ts"),
   crash: () => import("./crash.ts"),
   budget: () => import("./budget.ts"),
