@@ -180,6 +180,7 @@ class Arrival implements MovedIn {
     began: ReadonlyMap<string, number>,
   ): Promise<void> {
     const chain = await this.#chain(ask, rows[0]!.instance);
+    chain.terms.begin();
     const booked = rows.map((row) => chain.terms.book(row, began.get(row.attempt)!));
     await linked(ask, this.#s, chain, hashOf(chain.head, booked.map(bookedLine)), booked.length);
     await all(booking(this.#s, chain.epoch, chain.n, booked, chain.terms).map(ask));

@@ -81,6 +81,7 @@ export function plan(
   now: (at: number) => number,
   terms: KnownTerms,
 ): Plan | undefined {
+  terms.begin();
   const sums = new Map<string, Sum>();
   const steps: Step[] = [];
   const closed: string[] = [];

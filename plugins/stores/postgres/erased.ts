@@ -10,26 +10,25 @@ export const erasingIn = (s: string): string => `
 CREATE TABLE ${s}.erased (hash text PRIMARY KEY, by text NOT NULL);
 CREATE INDEX erased_by ON ${s}.erased (by);
 
--- Terms of one key and one saying, which no new row may name then, and the sums of their days.
-CREATE FUNCTION ${s}.erase_1(p_key text, p_labels text, p_now text, p_salts text[], p_gone text[])
+-- Sayings, each of one key: their terms, which no new row may name then, and the sums of their days.
+CREATE FUNCTION ${s}.erase_1(p_key text[], p_labels text[], p_now text[], t_of int[], t_node int[], t_id bigint[], t_salt text[], t_gone text[])
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $erase$
 #variable_conflict use_column
 BEGIN
   PERFORM 1 FROM ${s}.summed FOR UPDATE;
   PERFORM set_config('tollgate.keeping', 'on', true);
-  UPDATE ${s}.terms t SET labels = p_now, salt = x.gone, live = false FROM unnest(p_salts, p_gone) AS x(salt, gone)
-    WHERE t.key = p_key AND t.labels = p_labels AND t.salt = x.salt;
-  WITH was AS (DELETE FROM ${s}.day WHERE key = p_key AND labels = p_labels RETURNING *),
-  now AS MATERIALIZED (SELECT w.*, ${named(GROUP.map((name) => (name === "labels" ? "p_now" : `w.${name}`)))} AS fresh FROM was w),
+  UPDATE ${s}.terms t SET labels = p_now[x.of], salt = x.gone, live = false FROM unnest(t_of, t_node, t_id, t_salt, t_gone) AS x(of, node, id, salt, gone)
+    WHERE t.node = x.node AND t.id = x.id AND t.salt = x.salt;
+  WITH was AS (DELETE FROM ${s}.day d USING unnest(p_key, p_labels, p_now) AS x(key, labels, now) WHERE d.key = x.key AND d.labels = x.labels RETURNING d.*, x.now),
+  now AS MATERIALIZED (SELECT w.*, ${named(GROUP.map((name) => (name === "labels" ? "w.now" : `w.${name}`)))} AS fresh FROM was w),
   put AS (
     INSERT INTO ${s}.day AS d (at, grp, ${GROUP.join(", ")}, rows, calls, unpriced, estimated, nano)
-      SELECT n.at, n.fresh, ${GROUP.map((name) => (name === "labels" ? "p_now" : `n.${name}`)).join(
-        ", ",
-      )}, n.rows, n.calls, n.unpriced, n.estimated, n.nano FROM now n
+      SELECT n.at, n.fresh, ${GROUP.map((name) => `min(n.${name === "labels" ? "now" : name})`).join(", ")},
+        sum(n.rows), sum(n.calls), sum(n.unpriced), sum(n.estimated), sum(n.nano) FROM now n GROUP BY 1, 2
       ON CONFLICT (at, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,
         unpriced = d.unpriced + excluded.unpriced, estimated = d.estimated + excluded.estimated, nano = d.nano + excluded.nano),
   units AS (DELETE FROM ${s}.day_unit u USING now n WHERE u.at = n.at AND u.grp = n.grp RETURNING u.at, n.fresh, u.unit, u.whole, u.parts)
-  INSERT INTO ${s}.day_unit AS d (at, grp, unit, whole, parts) SELECT u.at, u.fresh, u.unit, u.whole, u.parts FROM units u
+  INSERT INTO ${s}.day_unit AS d (at, grp, unit, whole, parts) SELECT u.at, u.fresh, u.unit, sum(u.whole), sum(u.parts) FROM units u GROUP BY 1, 2, 3
     ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts;
   PERFORM set_config('tollgate.keeping', 'off', true);
 END $erase$;

@@ -3,13 +3,15 @@
 import type { AccountRecord, Erased, Erasure, KeyRecord } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
 import { sumOf, type ErasedNote } from "./erased.ts";
-import type { Ask, Row } from "./line.ts";
+import type { Ask, Question, Row } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
 import { goneOf, hashOfLabel, isGone, provedNote } from "./salts.ts";
 import type { Writer } from "./writing-door.ts";
 
 /** What is said in its place. */
 const ERASED = "erased";
+/** Sayings that go in one statement. */
+const AT_ONCE = 1_000;
 /** The other gateways hear of it as soon. */
 const HEARD_MS = 3_000;
 
@@ -30,11 +32,8 @@ export async function erase(
     ];
     if (hashes.length === 0) return;
     await said(ask, s, writer, what, hashes);
-    for (const { key, labels, now, salts, news } of sayings)
-      await ask({
-        text: `SELECT ${s}.erase_1($1, $2, $3, $4::text[], $5::text[])`,
-        values: [key, labels, now, texts(salts), texts(news)],
-      });
+    for (let i = 0; i < sayings.length; i += AT_ONCE)
+      await ask(erasing(s, sayings.slice(i, i + AT_ONCE)));
     await ask({
       text: `SELECT ${s}.erase_notes_1($1::int[], $2::bigint[], $3::int[], $4::text[])`,
       values: [
@@ -48,8 +47,11 @@ export async function erase(
     for (const its of hashes) all.add(its);
   };
   await once();
-  // A gateway that had a call open then may have settled it in the words of before.
-  if (all.size > 0 && (await heard(ask, s))) await once();
+  // A gateway that had a call open then, this one too, may have settled it in the words of before.
+  if (all.size > 0) {
+    await heard(ask, s);
+    await once();
+  }
   return { values: [...all] };
 }
 
@@ -57,13 +59,33 @@ interface Saying {
   readonly key: string;
   readonly labels: string;
   readonly now: string;
-  readonly salts: readonly string[];
-  readonly news: readonly string[];
+  /** With what each of its terms has in the place of its salts then. */
+  readonly terms: readonly (readonly [of: Row, gone: string])[];
   /** Hashes that stand for nothing then. */
   readonly gone: readonly string[];
 }
 
-/** Each saying of labels that has to go, with all salts that it was said with. */
+/** The database's part of it. */
+function erasing(s: string, sayings: readonly Saying[]): Question {
+  const all = sayings.flatMap(({ terms }, i) =>
+    terms.map(([of, gone]) => ({ said: i + 1, of, gone })),
+  );
+  return {
+    text: `SELECT ${s}.erase_1($1::text[], $2::text[], $3::text[], $4::int[], $5::int[], $6::bigint[], $7::text[], $8::text[])`,
+    values: [
+      texts(sayings.map(({ key }) => key)),
+      texts(sayings.map(({ labels }) => labels)),
+      texts(sayings.map(({ now }) => now)),
+      numbers(all.map(({ said }) => said)),
+      numbers(all.map(({ of }) => of["node"]!)),
+      numbers(all.map(({ of }) => of["id"]!)),
+      texts(all.map(({ of }) => of["salt"]!)),
+      texts(all.map(({ gone }) => gone)),
+    ],
+  };
+}
+
+/** Each saying of labels that has to go, with all terms that say it. */
 async function sayingsOf(ask: Ask, s: string, what: Erasure): Promise<readonly Saying[]> {
   const [where, values] =
     "key" in what
@@ -72,13 +94,15 @@ async function sayingsOf(ask: Ask, s: string, what: Erasure): Promise<readonly S
         ? ["e.labels::json ->> $1 = $2", [what.label.name, what.label.value]]
         : ["true", []];
   const rows = await ask({
-    text: `SELECT e.key, e.labels, e.salt FROM ${s}.terms e WHERE e.labels IS NOT NULL AND e.salt IS NOT NULL AND ${where}`,
+    text: `SELECT e.node, e.id, e.key, e.labels, e.salt FROM ${s}.terms e WHERE e.labels IS NOT NULL AND e.salt IS NOT NULL AND ${where}`,
     values: values as string[],
   });
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
     const id = JSON.stringify([row["key"], row["labels"]]);
-    groups.set(id, [...(groups.get(id) ?? []), row]);
+    const group = groups.get(id);
+    if (group) group.push(row);
+    else groups.set(id, [row]);
   }
   return [...groups.values()].flatMap((group) => sayingOf(group, what) ?? []);
 }
@@ -111,8 +135,7 @@ function sayingOf(group: readonly Row[], what: Erasure): Saying | undefined {
     key: key!,
     labels: labels!,
     now: JSON.stringify(now),
-    salts: group.map(({ salt }) => salt!),
-    news,
+    terms: group.map((of, i) => [of, news[i]!] as const),
     gone: [...gone],
   };
 }
@@ -244,15 +267,15 @@ async function changedOf(
   return changed;
 }
 
-/** Whether there are other gateways; resolves when all that live have heard of it. */
-async function heard(ask: Ask, s: string): Promise<boolean> {
+/** Resolves when all gateways that live have heard of it. */
+async function heard(ask: Ask, s: string): Promise<void> {
   for (const until = performance.now() + HEARD_MS; ;) {
     const [row] = await ask({
       text: `SELECT count(*) AS nodes, count(*) FILTER (WHERE w.seen IS DISTINCT FROM f.keys || ' ' || f.accounts) AS late
         FROM ${s}.node w, ${s}.fleet f WHERE w.state = 'live'`,
     });
-    if (Number(row!["nodes"]) <= 1) return false;
-    if (row!["late"] === "0" || performance.now() > until) return true;
+    if (Number(row!["nodes"]) <= 1) return;
+    if (row!["late"] === "0" || performance.now() > until) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

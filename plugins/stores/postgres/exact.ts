@@ -7,7 +7,7 @@ import { known, type Known } from "./known.ts";
 import type { Ask, Row } from "./line.ts";
 import { texts } from "./literal.ts";
 import { joined, rowOf, SELECTED, type Found } from "./rows.ts";
-import type { KnownTerms } from "./terms.ts";
+import type { Booked, KnownTerms } from "./terms.ts";
 import { fenced } from "./trouble.ts";
 import { chained, write } from "./writing.ts";
 
@@ -26,6 +26,7 @@ export interface Written {
   readonly verdicts: readonly Verdict[];
   readonly t: number;
   readonly rows: Known["rows"];
+  readonly booked: readonly Booked[];
   /** Calls that are over, of this node and of others. */
   readonly settled: readonly string[];
 }
@@ -100,12 +101,12 @@ async function attempt(
       verdicts,
       t,
       rows: found.known.rows,
+      booked: chain?.rows ?? [],
       settled: settled.map((row) => row.attempt),
     };
     const asked = write(found.known, changed, chain, me.epoch, means);
     means.committing(written);
     await all([...asked, ask({ text: "COMMIT" })]);
-    means.terms.wrote(chain?.rows ?? []);
     return written;
   } catch (error) {
     await ask({ text: "ROLLBACK" }).catch(() => undefined);

@@ -61,9 +61,9 @@ export async function passed(
       node.pending = undefined;
       counted?.(false);
     }
-    if (isForgotten(error)) node.terms.forget();
+    if (isForgotten(error) || isKnown(error)) node.terms.forget();
     else if (isUnsliced(error)) slices!.forget();
-    else if (!isKnown(error)) throw error;
+    else throw error;
     return undefined;
   }
 }

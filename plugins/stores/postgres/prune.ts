@@ -2,7 +2,7 @@
 import type { Pruned, PruneProgress } from "tollgate/plugin";
 import { readBase, textHash, type PrunedNote } from "./pruned.ts";
 import { cutOf, fold, oldestOpen, type FoldedRows } from "./fold.ts";
-import type { Ask } from "./line.ts";
+import type { Ask, Row } from "./line.ts";
 import { numbers, texts } from "./literal.ts";
 import { close, summed } from "./reads.ts";
 import { hashOf, noteLine } from "./rows.ts";
@@ -47,9 +47,21 @@ export async function prune(
     rows += cut.to - cut.from;
     progress({ rows, of: rows });
   }
-  await ask({ text: `SELECT ${s}.sweep_1()` });
+  await swept(ask, s);
   await ask({ text: `SELECT ${s}.shrink_1()` });
   return { rows, longestMs: 0 };
+}
+
+/** Terms that are looked at at once: a gateway that writes waits for so many. */
+const SWEPT = 2_000;
+
+/** Terms that no row names. */
+async function swept(ask: Ask, s: string): Promise<void> {
+  for (let at: Row | undefined = { p_node: "0", p_id: "0" }; at?.["p_node"] != null;)
+    [at] = await ask({
+      text: `SELECT p_node, p_id FROM ${s}.sweep_1($1::int, $2::bigint, $3)`,
+      values: [at["p_node"], at["p_id"]!, SWEPT],
+    });
 }
 
 /** A node that serves no client. */

@@ -55,25 +55,28 @@ BEGIN
   RETURN 'done';
 END $prune$;
 
--- Terms that no row names any more. A node's row is held while its own go: it writes none meanwhile, and then it hears that they are gone. Those of a
--- node that cannot be held are for the next time.
-CREATE FUNCTION ${s}.sweep_1() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sweep$
-DECLARE unnamed record; many bigint := 0; gone bigint;
+-- Terms that no row names any more, of some that follow on those. A node that lives is held while its own go: it writes none meanwhile, and then it
+-- hears that they are gone. Of one that cannot be held they are for the next time.
+CREATE FUNCTION ${s}.sweep_1(INOUT p_node int, INOUT p_id bigint, p_most int) LANGUAGE plpgsql SECURITY DEFINER AS $sweep$
+DECLARE part record; to_node int; to_id bigint;
 BEGIN
   PERFORM set_config('tollgate.keeping', 'on', true), set_config('lock_timeout', '700', true);
-  FOR unnamed IN SELECT t.node, array_agg(t.id) AS ids FROM ${s}.terms t
-      WHERE NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id) GROUP BY t.node ORDER BY t.node LOOP
+  FOR part IN SELECT t.node, array_agg(t.id) AS ids, max(t.id) AS last, bool_or(w.state = 'live') AS lives FROM
+      (SELECT node, id FROM ${s}.terms WHERE (node, id) > (p_node, p_id) ORDER BY node, id LIMIT p_most) t
+      JOIN ${s}.node w ON w.epoch = t.node GROUP BY t.node ORDER BY t.node LOOP
+    to_node := part.node; to_id := part.last;
+    part.ids := ARRAY(SELECT u.id FROM unnest(part.ids) AS u(id)
+      WHERE NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = part.node AND e.terms = u.id));
+    CONTINUE WHEN cardinality(part.ids) = 0;
     BEGIN
-      PERFORM 1 FROM ${s}.node WHERE epoch = unnamed.node FOR UPDATE;
-      DELETE FROM ${s}.terms t WHERE t.node = unnamed.node AND t.id = ANY (unnamed.ids)
+      IF part.lives THEN PERFORM 1 FROM ${s}.node WHERE epoch = part.node FOR UPDATE; END IF;
+      DELETE FROM ${s}.terms t WHERE t.node = part.node AND t.id = ANY (part.ids)
         AND NOT EXISTS (SELECT 1 FROM ${s}.booked e WHERE e.node = t.node AND e.terms = t.id);
-      GET DIAGNOSTICS gone = ROW_COUNT;
-      many := many + gone;
     EXCEPTION WHEN lock_not_available THEN NULL;
     END;
   END LOOP;
+  p_node := to_node; p_id := to_id;
   PERFORM set_config('tollgate.keeping', 'off', true);
-  RETURN many;
 END $sweep$;
 
 -- Months of which nothing is left: their files go at once. A month that somebody uses at this moment is for the next time.

@@ -197,7 +197,7 @@ export function rowOf(found: Found): LedgerRow {
       credential: found.credential,
     },
     privacy,
-    labels: parsed(text["labels"]),
+    labels: text["labels"] == null ? {} : (JSON.parse(text["labels"]) as LedgerRow["labels"]),
     account: optional(found.account),
     price: found.price,
     asked: asked && ({ protocol, ...asked, frontend: found.frontend } as RequestFacts),

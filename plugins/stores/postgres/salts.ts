@@ -2,9 +2,6 @@
 // good, and all else is proved still; and what is gone cannot be guessed from its hash.
 import { hash, randomBytes } from "node:crypto";
 
-/** Labels that are remembered as the chain has them, at a time. */
-const MOST = 10_000;
-
 /** Of labels as their column has them: a salt each, by name. */
 export function saltsOf(labels: string): string {
   const names = Object.keys(JSON.parse(labels) as Labels);
@@ -28,23 +25,12 @@ export const goneOf = (hashed: string): string => GONE + hashed;
 /** Whether a label's text has been taken out. */
 export const isGone = (salt: string): boolean => salt.startsWith(GONE);
 
-const proved = new Map<string, string>();
-
 /** Labels as the chain has them. Without salts they are these already. */
 export function provedLabels(labels: string | null, salts: string | null): string | null {
   if (labels === null || salts === null) return labels;
-  const id = `${salts}\0${labels}`;
-  let text = proved.get(id);
-  if (text === undefined) {
-    if (proved.size >= MOST) proved.clear();
-    const of = JSON.parse(salts) as Labels;
-    const said = Object.entries(JSON.parse(labels) as Labels);
-    text = JSON.stringify(
-      said.map(([name, its]) => [name, hashOfLabel(of[name] ?? "", name, its)]),
-    );
-    proved.set(id, text);
-  }
-  return text;
+  const of = JSON.parse(salts) as Labels;
+  const said = Object.entries(JSON.parse(labels) as Labels);
+  return JSON.stringify(said.map(([name, its]) => [name, hashOfLabel(of[name] ?? "", name, its)]));
 }
 
 /** One that nothing else has. */

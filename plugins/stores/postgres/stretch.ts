@@ -1,6 +1,6 @@
 // The stretch that a report is of: its whole days and half hours, which are added up already, and where days of a zone begin in it.
 import { type TotalsQuery, zoneClock } from "tollgate/store";
-import { DAY_MS, HALF_MS } from "./summing.ts";
+import { DAY_MS, floored, HALF_MS } from "./summing.ts";
 import type { Values } from "./where.ts";
 
 /** Days and hours of every zone begin at one of these. */
@@ -19,7 +19,7 @@ export function wholeOf(
   of: TotalsQuery,
   spans: readonly number[],
 ): readonly (readonly Stretch[])[] {
-  const { from = 0, to = FAR } = of;
+  const { from = -FAR, to = FAR } = of;
   let inner: Stretch | undefined;
   return spans.map((span) => {
     if (!tellsBy(of, span)) return [];
@@ -60,13 +60,13 @@ export interface Moment {
 }
 
 export function momentOf({ by, zone = "UTC", from, to }: TotalsQuery, values: Values): Moment {
-  const quarter = `e.at - mod(e.at, ${QUARTER_MS})`;
+  const quarter = floored("e.at", QUARTER_MS);
   const days = by.includes("day") && !by.includes("hour");
-  const plain = zone === "UTC" && days ? `e.at - mod(e.at, ${DAY_MS})` : quarter;
+  const plain = zone === "UTC" && days ? floored("e.at", DAY_MS) : quarter;
   if (from === undefined || to === undefined || isLong(from, to)) return { is: plain };
   const [first, end] = [Math.ceil(from), Math.ceil(to)];
   const series = (begin: string, till: string) =>
-    `generate_series(${begin} - mod(${begin}, ${QUARTER_MS}), ${till} - 1, ${QUARTER_MS}) s(quarter)`;
+    `generate_series(${floored(begin, QUARTER_MS)}, ${till} - 1, ${QUARTER_MS}) s(quarter)`;
   const listed = (moments: string) => ({
     is: "q.moment",
     join: `JOIN (${moments}) q ON q.quarter = ${quarter}`,
@@ -105,5 +105,5 @@ export function dayStarts(zone: string, from: number, to: number): readonly numb
   return starts;
 }
 
-/** The last moment that a date can say; it ends a day. */
+/** The last moment that a date can say, and with a minus the first; each ends a day. */
 export const FAR = 8_640_000_000_000_000;

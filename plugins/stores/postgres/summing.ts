@@ -31,6 +31,10 @@ export const SUMS = {
   parts: "sum(round((u.value::numeric - floor(u.value::numeric)) * 1000000))",
 } as const;
 
+/** The moment at which the span began that a moment is in, before 1970 too. */
+export const floored = (at: string, span: number): string =>
+  `${at} - mod(mod(${at}, ${span}) + ${span}, ${span})`;
+
 /** Half an hour: of nearly each zone it is a whole number of these that days and hours are off. */
 export const HALF_MS = 1_800_000;
 
@@ -118,7 +122,7 @@ export const USED = COUNTED.map((unit) => `sum(e.${unit}) AS ${unit}`);
 /** Entries of these batches are added to all sums that they are in, or taken from them. `batches`: a condition on `b`. */
 export const adding = (s: string, batches: string, sign: "+" | "-"): string => `
   WITH fresh AS MATERIALIZED (
-    SELECT e.*, e.at - mod(e.at, ${HALF_MS}) AS half
+    SELECT e.*, ${floored("e.at", HALF_MS)} AS half
       FROM ${s}.batch b JOIN ${s}.booked e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
   bare AS MATERIALIZED (
     SELECT e.half, e.node, e.terms, ${STATE} AS state, e.outcome, count(*) AS rows, ${SUMS.calls} AS calls,
@@ -154,7 +158,7 @@ function put(s: string, depth: Depth): string {
   const more = COUNTS.map((name) => `${name} = d.${name} + excluded.${name}`).join(", ");
   return `,
   of_${table} AS MATERIALIZED (
-    SELECT x.*, x.half - mod(x.half, ${span}) AS at, ${facts === GROUP ? "x.name" : named(facts)} AS grp
+    SELECT x.*, ${floored("x.half", span)} AS at, ${facts === GROUP ? "x.name" : named(facts)} AS grp
       FROM sums x${voids ? "" : " WHERE x.state <> 'void'"}),
   in_${table} AS (
     INSERT INTO ${s}.${table} AS d (at, grp, ${[...facts, ...COUNTS].join(", ")})

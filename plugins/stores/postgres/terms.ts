@@ -38,6 +38,11 @@ export class KnownTerms {
     this.#last = last;
   }
 
+  /** Before a batch: within one nothing is forgotten. */
+  begin(): void {
+    if (this.#by.size >= MOST) this.forget();
+  }
+
   book(row: LedgerRow, began: number): Booked {
     return { columns: columnsOf(row, began), terms: this.#of(termsOf(row)) };
   }
@@ -46,7 +51,6 @@ export class KnownTerms {
     const name = JSON.stringify(columns);
     let terms = this.#by.get(name);
     if (!terms) {
-      if (this.#by.size >= MOST) this.forget();
       const labels = columns.at(-1)!;
       const salted = [...columns, labels === null ? null : saltsOf(labels)];
       terms = { id: ++this.#last, name, columns: salted, line: termsLine(salted) };

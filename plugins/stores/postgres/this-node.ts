@@ -179,15 +179,16 @@ export class ThisNode {
       return written.verdicts;
     } catch (error) {
       if (!isAway(error)) this.pending = undefined;
-      if (isForgotten(error)) this.terms.forget();
+      if (isForgotten(error) || isKnown(error)) this.terms.forget();
       if (isKnown(error) || isForgotten(error))
         throw Object.assign(new Error("Others were faster."), { code: "40001" });
       throw error;
     }
   }
 
-  took({ n, head, rows, settled }: Written): void {
+  took({ n, head, rows, booked, settled }: Written): void {
     Object.assign(this.me!, { n, head });
+    this.terms.wrote(booked);
     for (const row of rows) if (row.kind === "reserve") this.mine.set(row.attempt, { row });
     for (const attempt of settled) this.mine.delete(attempt);
     this.wrote = performance.now();

@@ -160,7 +160,7 @@ function sourcesOf(
   const newest = `SELECT e.* FROM (${fresh}) f ${each(`SELECT * FROM ${s}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
     WHERE ${counted()} AND ${during(hull)}`;
   const sources = [
-    ...(hull.from === (from ?? 0) ? [] : [apart(from, hull.from)]),
+    ...(hull.from === (from ?? -FAR) ? [] : [apart(from, hull.from)]),
     ...(hull.to === (to ?? FAR) ? [] : [apart(hull.to, to)]),
     rows("newest e", "true"),
     ...depths.flatMap((depth, i) =>

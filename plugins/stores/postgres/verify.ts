@@ -178,7 +178,11 @@ class ProvedTerms {
     for (const row of rows)
       this.#by.set(row["id"]!, {
         line: termsLine(TERMS.map((name) => row[name]!)),
-        isTakenOut: isTakenOut(row["salt"]!, this.#gone),
+        // Labels are never written without a salt: what the chain has of them would pass for them.
+        isTakenOut:
+          row["labels"] !== null && row["salt"] === null
+            ? true
+            : isTakenOut(row["salt"]!, this.#gone),
       });
   }
 

@@ -26,6 +26,7 @@ export function chained(
   me: { readonly n: number; readonly head: Buffer },
   terms: KnownTerms,
 ): Chained | undefined {
+  terms.begin();
   const rows = of.rows.map((row) => terms.book(row, of.began(row)));
   const notes = [
     ...[...of.keys.values()].map((key) => ["key", key.digest, toJson(key), newSalt()] as const),

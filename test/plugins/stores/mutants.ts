@@ -349,8 +349,9 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   ...of("rows", ["on-postgres", "postgres-terms"], {
     "what a correction says of units is counted": ['kind === "adjust" || ', ""],
   }),
-  ...of("terms", ["postgres-terms"], {
+  ...of("terms", ["rows", "postgres-terms"], {
     "all are written with each row": ["this.#there.add(terms);", ";"],
+    "they are remembered for ever": ["if (this.#by.size >= MOST) this.forget();", ""],
   }),
   ...of("gate", ["postgres-terms"], {
     "terms that are gone are named": [
@@ -359,21 +360,33 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
     "terms that were erased are named": ["id = ANY (p_known) AND live)", "id = ANY (p_known))"],
   }),
+  ...of("erasing", ["postgres-terms"], {
+    "what ends in the old words stays": [
+      "await heard(ask, s);\n    await once();",
+      "await heard(ask, s);",
+    ],
+  }),
+  ...of("verify", ["postgres-terms"], {
+    "labels pass that have no salt": ['row["labels"] !== null && row["salt"] === null', "false"],
+  }),
+  ...of("this-node", ["postgres-terms"], {
+    "terms are written anew after a lost answer": ["    this.terms.wrote(booked);\n", ""],
+  }),
   ...of("erased", ["postgres-terms"], {
     "erased terms are named still": [", live = false FROM", " FROM"],
   }),
   ...of("pruning", ["postgres-terms"], {
     "terms go while their node writes": [
-      "PERFORM 1 FROM ${s}.node WHERE epoch = unnamed.node FOR UPDATE;",
+      "IF part.lives THEN PERFORM 1 FROM ${s}.node WHERE epoch = part.node FOR UPDATE; END IF;",
       "",
     ],
     "one node that writes stops it all": [
-      "EXCEPTION WHEN lock_not_available THEN NULL;\n    END;\n  END LOOP;\n  PERFORM",
-      "END;\n  END LOOP;\n  PERFORM",
+      "EXCEPTION WHEN lock_not_available THEN NULL;\n    END;\n  END LOOP;\n  p_node",
+      "END;\n  END LOOP;\n  p_node",
     ],
   }),
   ...of("prune", ["postgres-terms"], {
-    "terms stay": ["  await ask({ text: `SELECT ${s}.sweep_1()` });\n", ""],
+    "terms stay": ["  await swept(ask, s);\n", ""],
   }),
   ...of("closer", ["postgres-months"], {
     "the next month has no place": ["FOR i IN 0..p_ahead LOOP", "FOR i IN 0..0 LOOP"],

@@ -2,14 +2,33 @@
 // that remembers it says it anew then, and no row is without it.
 import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
+import { erase } from "../../../plugins/stores/postgres/erasing.ts";
+import { Line, type Ask } from "../../../plugins/stores/postgres/line.ts";
+import { provedLabels } from "../../../plugins/stores/postgres/salts.ts";
+import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/waits.ts";
-import { askAt, makePostgres } from "./made-postgres.ts";
+import { askAt, makePostgres, settings } from "./made-postgres.ts";
 
 const LABELS = { user: "canary-4711" };
 const DAY = 86_400_000;
+
+/** It loses the answer to one commit. */
+class Forgetful extends Line {
+  loses = false;
+  override async ask(): Promise<Ask> {
+    const ask = await super.ask();
+    return async (question) => {
+      const rows = await ask(question);
+      if (question.text !== "COMMIT" || !this.loses) return rows;
+      this.loses = false;
+      throw new Error("Connection terminated unexpectedly");
+    };
+  }
+}
 
 describe.skipIf(!hasPostgres())("terms", () => {
   let server: Postgres;
@@ -130,7 +149,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
         return rows.length >= many;
       });
     await waiting(1);
-    const sweeps = sweeper.ask("SELECT tollgate.sweep_1() AS gone");
+    const sweeps = sweeper.ask("SELECT tollgate.sweep_1(0, 0, 2000)");
     // Where nothing holds it back it is over at once.
     await Promise.race([waiting(2), sweeps]);
     await holder.ask("COMMIT");
@@ -145,8 +164,128 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await using holder = askAt(url);
     await holder.ask("BEGIN");
     await holder.ask("SELECT 1 FROM tollgate.node WHERE id = 'one' FOR UPDATE");
-    expect(await by.ask("SELECT tollgate.sweep_1() AS gone")).toEqual([{ gone: "1" }]);
+    await by.ask("SELECT tollgate.sweep_1(0, 0, 2000)");
+    expect(await terms()).toBe(1);
     await holder.ask("COMMIT");
-    expect(await by.ask("SELECT tollgate.sweep_1() AS gone")).toEqual([{ gone: "1" }]);
+    await by.ask("SELECT tollgate.sweep_1(0, 0, 2000)");
+    expect(await terms()).toBe(0);
+  });
+
+  it("go some at a time, so that a gateway that writes never waits for all", async () => {
+    const [node] = await by.ask("SELECT epoch FROM tollgate.node WHERE id = 'one'");
+    await by.ask(`INSERT INTO tollgate.terms (node, id, key, provider, model, credential, frontend)
+      SELECT ${node!["epoch"]}, i, 'k', 'p', 'm', 'c', 'f' FROM generate_series(1, 5000) i`);
+    const next = async (id: number) => {
+      const [at] = await by.ask(
+        `SELECT p_id FROM tollgate.sweep_1(${node!["epoch"]}, ${id}, 2000)`,
+      );
+      return [at!["p_id"], await terms()];
+    };
+    expect(await next(0)).toEqual(["2000", 3_000]);
+    expect(await next(2_000)).toEqual(["4000", 1_000]);
+    await one.keeping!.prune!(NOON);
+    expect(await terms()).toBe(0);
+  });
+
+  it("are known to be there where the answer to an exact batch was lost", async () => {
+    const of = settings(url);
+    const line = new Forgetful(() => configOf(of.address, { statementMs: 2_000 }));
+    const writer = createWriter(line, { ...of, named: true });
+    await writer.open({ instance: "three" }, () => {});
+    // Two limits of one meter: it goes the exact way.
+    const claims = (max: bigint) =>
+      [{ scope: "key:k", unit: "nano_usd", max, per: "total", take: 1n }] as const;
+    line.loses = true;
+    await writer.apply([
+      reserve("a", { claims: claims(100n) }),
+      reserve("b", { claims: claims(200n) }),
+    ]);
+    expect(line.loses).toBe(false);
+    const [before] = await by.ask("SELECT count(*) AS many FROM tollgate.terms");
+    expect(await writer.apply([reserve("c")])).toEqual([{ ok: true }]);
+    expect(await by.ask("SELECT count(*) AS many FROM tollgate.terms")).toEqual([before]);
+    await writer.end(true);
+  });
+
+  it("that were erased stay so, also where calls end in the old words before their gateway has heard of it", async () => {
+    const of = settings(url);
+    const line = new Line(() => configOf(of.address, { statementMs: 2_000 }));
+    const writer = createWriter(line, { ...of, named: true });
+    await one.close();
+    await two.close();
+    await writer.open({ instance: "three" }, () => {});
+    const all = ["a", "b", "c"];
+    for (const attempt of all) await writer.apply([reserve(attempt, { labels: LABELS })]);
+    const ask: Ask = async (question) => {
+      const rows = await by.question(question);
+      if (question.text.includes("erase_1"))
+        for (const attempt of all.splice(0, 2)) await writer.apply([settle(attempt)]);
+      return rows;
+    };
+    await erase(ask, "tollgate", writer, { label: { name: "user", value: LABELS.user } });
+    await writer.apply([settle("c")]);
+    expect(await by.ask("SELECT DISTINCT labels FROM tollgate.terms")).toEqual([
+      { labels: '{"user":"erased"}' },
+    ]);
+    await writer.end(true);
+  });
+
+  it("whose labels were put out by hand, with what the chain has of them in their place, are found", async () => {
+    await call(one, "a");
+    expect(await one.verify!()).toEqual([]);
+    const [row] = await by.ask("SELECT labels, salt FROM tollgate.terms");
+    await by.ask(
+      `UPDATE tollgate.terms SET labels = '${provedLabels(row!["labels"]!, row!["salt"]!)}', salt = NULL`,
+    );
+    expect((await one.verify!()).map(({ message }) => message).join()).toMatch(/Text is gone/);
+  });
+
+  it("of a key with many sayings are erased in the time that it takes to read them once", async () => {
+    for (let n = 0; n < 30; n++) {
+      const names = Array.from({ length: 100 }, (_, i) => `u${n}-${i}`);
+      await one.apply(names.map((id) => reserve(id, { at: NOON + n, labels: { id } })));
+      await one.apply(names.map((id) => settle(id, { at: NOON + n })));
+    }
+    await one.keeping!.erase!({ key: "alice" });
+    expect(await by.ask("SELECT DISTINCT labels FROM tollgate.terms")).toEqual([
+      { labels: '{"id":"erased"}' },
+    ]);
+    const totals = await one.totals({ by: ["labels", "day"] });
+    expect(totals.map(({ calls }) => calls)).toEqual([3_000]);
+    expect(await one.verify!()).toEqual([]);
+  });
+
+  it("and rows are proved in a database without an encoding", async () => {
+    await by.ask(
+      "CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",
+    );
+    const made = await makePostgres(Object.assign(new URL(url), { pathname: "/plain" }).href);
+    await made.store.open({ instance: "one" });
+    await made.store.apply([reserve("é")]);
+    await made.store.apply([settle("é", { outcome: "\u{1F600}" })]);
+    expect(await made.store.verify!()).toEqual([]);
+    await made.end();
+  });
+
+  it("of calls from before 1970 are counted where they were", async () => {
+    for (const [i, at] of [-DAY, -1, 0].entries()) {
+      await one.apply([reserve(`c${i}`, { at: at - 1 })]);
+      await one.apply([settle(`c${i}`, { at })]);
+    }
+    const calls = async (query: Parameters<PostgresStore["totals"]>[0]) =>
+      (await one.totals(query)).map(({ by: { day, hour }, calls: many }) => [day ?? hour, many]);
+    const days = [
+      ["1969-12-31", 2],
+      ["1970-01-01", 1],
+    ];
+    for (let summed = 0; summed < 2; summed++) {
+      expect(await calls({ by: ["day"] })).toEqual(days);
+      expect(await calls({ by: ["day"], from: -DAY, to: DAY })).toEqual(days);
+      expect(await calls({ by: ["hour"], from: -10_000, to: 0 })).toEqual([
+        ["1969-12-31T23:00Z", 1],
+      ]);
+      await one.entries({}, { limit: 1 });
+      await by.ask("SELECT tollgate.sum_1(1000)");
+    }
   });
 });

@@ -34,7 +34,13 @@ const said = fc.record({
     { nil: undefined },
   ),
   taken: fc.array(fc.tuple(word, fc.bigInt(0n, 99n)), { maxLength: 2 }),
-  labels: fc.dictionary(fc.string(), fc.string(), { maxKeys: 2 }).map((of) => ({ ...of })),
+  labels: fc
+    .dictionary(
+      fc.oneof(fc.string(), fc.constant("~bigint")),
+      fc.oneof(fc.string(), fc.constant("12")),
+      { maxKeys: 2 },
+    )
+    .map((of) => ({ ...of })),
   usage: fc.record(
     {
       input: fc.oneof(fc.nat(), fc.constantFrom(0.5, 1e21, 2 ** 53, -1)),
@@ -127,4 +133,24 @@ it("terms that were written once are named from then on, and again with a new nu
       }
     }),
   );
+});
+
+it("within a batch nothing is forgotten, however many terms it has", () => {
+  const known = new KnownTerms();
+  const of = { ...UNSAID, kind: "reserve", attempt: "r.1", request: "r", n: 1, at: 1, key: "a" };
+  const book = (model: string) => {
+    const target = { provider: "p", model, protocol: null, credential: "c" };
+    const row = { ...of, target, privacy: "off", labels: {}, price: null, taken: [] };
+    return known.book({ ...row, usage: {}, outcome: "" } as never, 1);
+  };
+  known.begin();
+  known.wrote([book("first")]);
+  for (let i = 0; i < 20_000; i++) book(`m${i}`);
+  expect(known.sort([book("first"), book("another")])).toMatchObject({
+    known: [1],
+    fresh: [{ id: 20_002 }],
+  });
+  // Before the next one they are too many.
+  known.begin();
+  expect(known.sort([book("first")])).toMatchObject({ known: [], fresh: [{ id: 20_003 }] });
 });
