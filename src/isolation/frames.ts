@@ -34,17 +34,14 @@ export function frameIn(text: string): LinkFrame | undefined {
   } catch {
     return undefined;
   }
-  if (!isMapping(said)) return undefined;
-  const { ask, answer, tell, name } = said;
-  const kinds = [ask, answer, tell].filter((one) => one !== undefined);
-  if (kinds.length !== 1) return undefined;
-  const is =
-    typeof tell === "string" ||
-    isNumber(answer) ||
-    (isNumber(ask) &&
-      typeof name === "string" &&
-      (said["of"] === undefined || isNumber(said["of"])));
-  return is ? (said as unknown as LinkFrame) : undefined;
+  return isMapping(said) && isFrame(said) ? (said as unknown as LinkFrame) : undefined;
+}
+
+function isFrame({ ask, answer, tell, name, of }: Readonly<Record<string, unknown>>): boolean {
+  if (tell !== undefined)
+    return typeof tell === "string" && ask === undefined && answer === undefined;
+  if (answer !== undefined) return isNumber(answer) && ask === undefined;
+  return isNumber(ask) && typeof name === "string" && (of === undefined || isNumber(of));
 }
 
 /** As in JSON.stringify, but for what it cannot say: large whole numbers. */
@@ -116,19 +113,26 @@ export class LineReader {
   push(chunk: Buffer, most: () => number, hear: (line: string, bytes: number) => boolean): boolean {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      const last = chunk.subarray(from, at);
-      const bytes = this.#bytes + last.length;
+      const bytes = this.#bytes + at - from;
       if (bytes > most()) return false;
-      const line = this.#bytes === 0 ? last : Buffer.concat([...this.#parts, last], bytes);
-      this.#parts = [];
-      this.#bytes = 0;
+      const line =
+        this.#bytes === 0
+          ? chunk.toString("utf8", from, at)
+          : this.#joined(chunk.subarray(from, at), bytes);
       from = at + 1;
-      if (!hear(line.toString("utf8"), bytes)) return true;
+      if (!hear(line, bytes)) return true;
     }
     if (from < chunk.length) {
       this.#parts.push(from === 0 ? chunk : chunk.subarray(from));
       this.#bytes += chunk.length - from;
     }
     return this.#bytes <= most();
+  }
+
+  #joined(last: Buffer, bytes: number): string {
+    const line = Buffer.concat([...this.#parts, last], bytes);
+    this.#parts = [];
+    this.#bytes = 0;
+    return line.toString("utf8");
   }
 }

@@ -6,7 +6,7 @@ import type { Call, Candidate, RecordedAnswer, Reply } from "../plugin/call.ts";
 import type { Arrival, Exchange } from "../plugin/exchange.ts";
 import type { AttemptResult, Exclusion, Hooks, RouteResult } from "../plugin/middleware.ts";
 import type { Outcome } from "../plugin/outcome.ts";
-import { type LentAnswers, type OutsideLink, PluginFailure } from "./link.ts";
+import { type AskingOptions, type LentAnswers, type OutsideLink, PluginFailure } from "./link.ts";
 import { revived } from "./frames.ts";
 import type { Connected, Stages } from "./stages.ts";
 import type { ToldRequests } from "./told-requests.ts";
@@ -26,6 +26,7 @@ export interface Outside extends Connected {
 }
 
 type X = Arrival & Partial<Exchange>;
+type Said = Readonly<Record<string, unknown>>;
 
 /** One request, and what was told of it already. */
 export interface ToldRequest {
@@ -34,11 +35,11 @@ export interface ToldRequest {
   request: boolean;
 }
 
-const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
+const isMapping = (it: unknown): it is Said =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
 /** What a hook did beside its answer, in its order. Done here it is checked as any hook's is. */
-function done(x: X, said: Readonly<Record<string, unknown>>): void {
+function done(x: X, said: Said): void {
   const list = said["does"] ?? [];
   if (!Array.isArray(list) || list.length > 200)
     throw new PluginFailure("What it did is no list, or too long.");
@@ -94,52 +95,50 @@ class Asking {
     return { x: plain, request: x.request };
   };
 
-  async admit(x: Arrival, credential: string | undefined): Promise<void> {
+  admit(x: Arrival, credential: string | undefined): Promise<void> {
     const read = async () => this.about(await this.#of.link(), await x.read());
     const given = (link: OutsideLink) => {
       this.#told(link, x);
       return { x: plainExchange(x), credential };
     };
-    await this.#ask("admit", x, given, { read });
+    return this.#ask("admit", x, given, nothing, { read });
   }
 
-  async edit(x: Exchange): Promise<Body | undefined> {
+  edit(x: Exchange): Promise<Body | undefined> {
     const given = (link: OutsideLink) => {
       // Whatever it was told of the request may be another one after this.
       this.#told(link, x).request = false;
       return { x: plainExchange(x), body: plainBody(x.body) };
     };
-    const { fields, without = [] } = await this.#ask("edit", x, given);
-    if (fields === undefined) return undefined;
-    if (!isMapping(fields) || !Array.isArray(without))
-      throw new PluginFailure("edit gave no fields.");
-    const gone = (without as readonly unknown[]).map((field) => [String(field), undefined]);
-    return { ...(fields as Body), ...Object.fromEntries(gone) };
+    return this.#ask("edit", x, given, edited);
   }
 
-  async rewrite(request: ModelRequest, x: Exchange): Promise<ModelRequest> {
-    const said = await this.#ask("rewrite", x, this.#with(request, x));
-    if (said["request"] === undefined) return request;
-    return JSON.parse(JSON.stringify(said["request"]), revived) as ModelRequest;
+  rewrite(request: ModelRequest, x: Exchange): Promise<ModelRequest> {
+    return this.#ask("rewrite", x, this.#with(request, x), (said) =>
+      said["request"] === undefined
+        ? request
+        : (JSON.parse(JSON.stringify(said["request"]), revived) as ModelRequest),
+    );
   }
 
-  async inspect(request: ModelRequest, x: Exchange): Promise<void> {
-    await this.#ask("inspect", x, this.#with(request, x));
+  inspect(request: ModelRequest, x: Exchange): Promise<void> {
+    return this.#ask("inspect", x, this.#with(request, x), nothing);
   }
 
-  async route(list: readonly Candidate[], x: Exchange): Promise<RouteResult> {
+  route(list: readonly Candidate[], x: Exchange): Promise<RouteResult> {
     const candidates = list.map(plainCandidate);
     const given = (link: OutsideLink) => ({ ...this.about(link, x), candidates });
-    const said = await this.#ask("route", x, given);
-    return said["list"] === undefined ? list : routed(said["list"], list);
+    return this.#ask("route", x, given, (said) =>
+      said["list"] === undefined ? list : routed(said["list"], list),
+    );
   }
 
-  async attempt(call: Call, next: () => Promise<Reply>): Promise<AttemptResult> {
+  attempt(call: Call, next: () => Promise<Reply>): Promise<AttemptResult> {
     let reply: Reply | undefined;
     const x = call.exchange;
     const got = () => reply ?? fail("internal", "next() was not called.");
     const given = (link: OutsideLink) => ({ ...this.about(link, x), call: plainCall(call) });
-    const said = await this.#ask("attempt", x, given, {
+    return this.#ask("attempt", x, given, (said) => attempted(said, reply), {
       next: async () => {
         reply = await next();
         const { status, headers, limits } = reply;
@@ -151,12 +150,11 @@ class Asking {
       },
       settled: () => got().settled(),
     });
-    return attempted(said, reply);
   }
 
   async settle(x: X, outcome: Outcome): Promise<void> {
     try {
-      await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }));
+      await this.#ask("settle", x, (now) => ({ ...this.about(now, x), outcome }), nothing);
     } finally {
       this.over(x);
     }
@@ -182,25 +180,66 @@ class Asking {
     return one;
   }
 
-  async #ask(
+  #ask<R>(
     hook: OutsideHook,
     x: X,
     given: (link: OutsideLink) => object,
+    made: (said: Said) => R,
     answers?: LentAnswers,
-  ): Promise<Readonly<Record<string, unknown>>> {
-    const now = this.#of.link();
-    const link = "then" in now ? await now : now;
-    // The client goes: what works for it hears. A signal costs as much as a short hook does, so that a long one alone has it.
-    const slow = () => {
-      const gone = () => link.tell("gone", { x: x.id });
-      if (x.signal.aborted) gone();
-      else x.signal.addEventListener("abort", gone, { once: true });
-    };
-    const said = await link.ask(hook, given(link), { answers, slow });
-    if (!isMapping(said)) throw new PluginFailure(`It answered ${hook} with what is no object.`);
-    if (said["does"] !== undefined) done(x, said);
-    return said;
+  ): Promise<R> {
+    const asked = (link: OutsideLink) =>
+      link.ask(hook, given(link), new HookQuestion(hook, x, link, made, answers)) as Promise<R>;
+    const link = this.#of.link();
+    return "then" in link ? link.then(asked) : asked(link);
   }
+}
+
+/** A class and no closures: each request has one for each hook. */
+class HookQuestion implements AskingOptions {
+  readonly #hook: OutsideHook;
+  readonly #x: X;
+  readonly #link: OutsideLink;
+  readonly #made: (said: Said) => unknown;
+  readonly answers: LentAnswers | undefined;
+
+  constructor(
+    hook: OutsideHook,
+    x: X,
+    link: OutsideLink,
+    made: (said: Said) => unknown,
+    answers: LentAnswers | undefined,
+  ) {
+    this.#hook = hook;
+    this.#x = x;
+    this.#link = link;
+    this.#made = made;
+    this.answers = answers;
+  }
+
+  /** The client goes: what works for it hears. A signal costs as much as a short hook does, so that a long one alone has it. */
+  slow(): void {
+    const { signal, id } = this.#x;
+    const gone = () => this.#link.tell("gone", { x: id });
+    if (signal.aborted) gone();
+    else signal.addEventListener("abort", gone, { once: true });
+  }
+
+  read(said: unknown): unknown {
+    if (!isMapping(said))
+      throw new PluginFailure(`It answered ${this.#hook} with what is no object.`);
+    if (said["does"] !== undefined) done(this.#x, said);
+    return this.#made(said);
+  }
+}
+
+const nothing = (): undefined => undefined;
+
+function edited({ fields, without = [] }: Said): Body | undefined {
+  if (fields === undefined) return undefined;
+  if (!isMapping(fields) || !Array.isArray(without))
+    throw new PluginFailure("edit gave no fields.");
+  const gone = (without as readonly unknown[]).map((field) => [String(field), undefined]);
+  return { ...(fields as Body), ...Object.fromEntries(gone) };
 }
 
 function routed(said: unknown, list: Parameters<NonNullable<Hooks["route"]>>[0]): RouteResult {
@@ -213,10 +252,7 @@ function routed(said: unknown, list: Parameters<NonNullable<Hooks["route"]>>[0])
   });
 }
 
-function attempted(
-  said: Readonly<Record<string, unknown>>,
-  reply: Reply | undefined,
-): AttemptResult {
+function attempted(said: Said, reply: Reply | undefined): AttemptResult {
   const { answer, recorded } = said;
   if (isMapping(answer)) return { answer: answer as never };
   if (isMapping(recorded) && typeof recorded["body"] === "string")

@@ -44,12 +44,13 @@ export interface AskingOptions {
   /** What it may ask as long as this question is open. */
   readonly answers?: LentAnswers | undefined;
   /** It is still open a little later: once. */
-  readonly slow?: () => void;
+  slow?(): void;
+  /** What is made of its answer, at once. What it throws is what the question comes to. */
+  read?(value: unknown): unknown;
 }
 
 interface Open {
-  readonly answers: LentAnswers | undefined;
-  readonly slow: (() => void) | undefined;
+  readonly of: AskingOptions | undefined;
   readonly bytes: number;
   slowed: boolean;
   resolve(value: unknown): void;
@@ -65,8 +66,8 @@ export class OutsideLink {
   readonly #of: LinkOptions;
   readonly #reader = new LineReader();
   readonly #writer: LineWriter;
-  /** By their numbers, written out. */
-  #open = new Passing<Open>();
+  /** By their numbers. */
+  #open = new Passing<Open, number>();
   readonly #timer: NodeJS.Timeout;
   #last = 0;
   #sent = 0;
@@ -104,9 +105,7 @@ export class OutsideLink {
       const ask = ++this.#last;
       const text = written({ ask, name, with: given });
       if (this.#open.size === 0) this.#heardAt = performance.now();
-      const { answers, slow } = of ?? {};
-      const open = { answers, slow, bytes: text.length, slowed: false, resolve, reject };
-      this.#open.put(String(ask), open);
+      this.#open.put(ask, { of, bytes: text.length, slowed: false, resolve, reject });
       this.#sent += text.length;
       this.#write(text);
     });
@@ -173,18 +172,23 @@ export class OutsideLink {
   }
 
   #answered(frame: Answer): void {
-    const open = this.#open.take(String(frame.answer));
+    const open = this.#open.take(frame.answer);
     if (!open) return this.end("it answered what it was not asked, or twice");
     this.#sent -= open.bytes;
     if ("fault" in frame) return open.reject(worded(frame.fault));
     if ("error" in frame)
       return open.reject(new PluginFailure(String(frame.error).slice(0, 2_000)));
-    open.resolve(frame.value);
+    if (!open.of?.read) return open.resolve(frame.value);
+    try {
+      open.resolve(open.of.read(frame.value));
+    } catch (problem) {
+      open.reject(problem as Error);
+    }
   }
 
   async #answer({ ask, name, with: given, of }: Question): Promise<void> {
     if (++this.#asked > MOST_ASKED) return this.end("it asks too much at one time");
-    const answers = of === undefined ? this.#of.answers : this.#open.get(String(of))?.answers;
+    const answers = of === undefined ? this.#of.answers : this.#open.get(of)?.of?.answers;
     let said: Answer;
     try {
       if (!answers || !Object.hasOwn(answers, name))
@@ -207,7 +211,7 @@ export class OutsideLink {
     this.#tickedAt = now;
     this.#writer.flush();
     for (const open of this.#open.values()) {
-      if (!open.slowed) open.slow?.();
+      if (!open.slowed) open.of?.slow?.();
       open.slowed = true;
     }
     if (stood || !this.#spoke || (this.#open.size === 0 && this.busy === 0)) {

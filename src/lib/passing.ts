@@ -5,9 +5,9 @@ const FIRST = 256;
 /** Characters from the end of a name that say where it is looked for first. */
 const TOLD_BY = 16;
 
-export class Passing<V> {
+export class Passing<V, Name extends string | number = string> {
   /** A name, what it names, and free places between them; at least half of all places are free. */
-  #names: (string | undefined)[] = places(FIRST);
+  #names: (Name | undefined)[] = places(FIRST);
   #values: (V | undefined)[] = places(FIRST);
   #size = 0;
 
@@ -15,7 +15,7 @@ export class Passing<V> {
     return this.#size;
   }
 
-  put(name: string, value: V): void {
+  put(name: Name, value: V): void {
     if (2 * this.#size >= this.#names.length) this.#widen();
     const at = this.#placeOf(name);
     if (this.#names[at] === undefined) this.#size++;
@@ -23,7 +23,8 @@ export class Passing<V> {
     this.#values[at] = value;
   }
 
-  get(name: string): V | undefined {
+  get(name: Name): V | undefined {
+    if (this.#size === 0) return undefined;
     return this.#values[this.#placeOf(name)];
   }
 
@@ -33,7 +34,8 @@ export class Passing<V> {
   }
 
   /** It is here no longer. */
-  take(name: string): V | undefined {
+  take(name: Name): V | undefined {
+    if (this.#size === 0) return undefined;
     const at = this.#placeOf(name);
     if (this.#names[at] === undefined) return undefined;
     const value = this.#values[at];
@@ -43,7 +45,7 @@ export class Passing<V> {
   }
 
   /** Where it is, or the free place where it would be. */
-  #placeOf(name: string): number {
+  #placeOf(name: Name): number {
     const names = this.#names;
     const last = names.length - 1;
     let at = firstPlace(name, last);
@@ -88,7 +90,9 @@ export class Passing<V> {
 const places = <T>(count: number): (T | undefined)[] =>
   Array.from<T | undefined>({ length: count }).fill(undefined);
 
-function firstPlace(name: string, last: number): number {
+/** Numbers follow each other, and so do their places. */
+function firstPlace(name: string | number, last: number): number {
+  if (typeof name === "number") return name & last;
   let hash = name.length;
   for (let i = Math.max(0, name.length - TOLD_BY); i < name.length; i++)
     hash = (Math.imul(hash, 31) + name.charCodeAt(i)) | 0;

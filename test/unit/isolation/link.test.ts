@@ -79,6 +79,22 @@ describe("a link", () => {
     link.end("done");
   });
 
+  it("comes to what is made of the answer, and to what that throws", async () => {
+    const { link, say } = linked();
+    const read = (value: unknown) => {
+      if (value !== 1) throw new TypeError("It is not one.");
+      return "one";
+    };
+    const one = link.ask("a", {}, { read });
+    const two = link.ask("a", {}, { read }).catch((problem: unknown) => problem);
+    say({ answer: 1, value: 1 });
+    say({ answer: 2, value: 2 });
+    expect(await one).toBe("one");
+    expect(await two).toBeInstanceOf(TypeError);
+    expect(link.over).toBe(false);
+    link.end("done");
+  });
+
   it("tells a word from a failure", async () => {
     const { link, say } = linked();
     const word = link.ask("a", {}).catch((problem: unknown) => problem);

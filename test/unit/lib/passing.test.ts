@@ -34,3 +34,19 @@ it("has what was put and not taken, whatever comes and goes in between", () => {
     }),
   );
 });
+
+it("has what was put under numbers, also where old ones stay while new ones go round", () => {
+  fc.assert(
+    fc.property(fc.array(fc.boolean(), { maxLength: 2_000, size: "max" }), (stays) => {
+      const passing = new Passing<string, number>();
+      for (const [n, stay] of stays.entries()) {
+        passing.put(n, String(n));
+        if (!stay && passing.take(n) !== String(n)) return false;
+      }
+      const left = stays.filter(Boolean).length;
+      return (
+        passing.size === left && stays.every((stay, n) => stay === (passing.get(n) === String(n)))
+      );
+    }),
+  );
+});
