@@ -5,4 +5,5 @@ const BOOT = Array.from(crypto.getRandomValues(new Uint8Array(9)), (n) =>
 ).join("");
 let count = 0;
 
-export const nextId = (): string => `${BOOT}${(++count).toString(36).padStart(7, "0")}`;
+/** Joined, and not added: a sum of texts is kept in two parts, and where `JSON.stringify` meets one it begins anew, on a slower way. */
+export const nextId = (): string => [BOOT, (++count).toString(36).padStart(7, "0")].join("");
