@@ -50,6 +50,10 @@ export const plainBody = (body: Body): Body =>
     ]),
   );
 
+/** Most have none, and it would be made only to say that. */
+const queryOf = (x: Arrival & { readonly hasQuery?: boolean }): string =>
+  x.hasQuery === false ? "" : x.query.toString();
+
 /** The head, and what was read of the body: all but the request, which is long and goes along once. */
 export function plainExchange(x: Arrival & Partial<Exchange>) {
   return {
@@ -61,7 +65,7 @@ export function plainExchange(x: Arrival & Partial<Exchange>) {
     certificate: x.certificate,
     params: x.params,
     headers: x.headers,
-    query: x.query.toString(),
+    query: queryOf(x),
     presents: x.presents,
     identity: x.identity,
     limits: x.limits,

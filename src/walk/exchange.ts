@@ -182,10 +182,10 @@ export class HostExchange implements Exchange {
     return (this.#headers ??= shown(this["~"].req.headers));
   }
   get query(): URLSearchParams {
-    if (this.#query) return this.#query;
-    const url = this["~"].req.url ?? "/";
-    const mark = url.indexOf("?");
-    return (this.#query = new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)));
+    return (this.#query ??= new URLSearchParams(this["~"].req.url?.slice(this.path.length + 1)));
+  }
+  get hasQuery(): boolean {
+    return this["~"].req.url?.includes("?") === true;
   }
   get presents(): readonly string[] {
     return placesOf(this["~"].req);

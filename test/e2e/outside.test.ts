@@ -36,8 +36,9 @@ async function ask(
   model = "demo/echo",
   more: Readonly<Record<string, string>> = {},
   signal?: AbortSignal,
+  query = "",
 ): Promise<Heard> {
-  const answer = await fetch(`${at.url}/v1/chat/completions`, {
+  const answer = await fetch(`${at.url}/v1/chat/completions${query}`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${at.key}`, ...more },
     body: JSON.stringify({ model, messages: [{ role: "user", content: words }] }),
@@ -100,6 +101,16 @@ describe("a plugin in a child", () => {
       expect.stringContaining("Not these words."),
     ]);
     expect((await ask(at, "do:label;")).headers.get("x-guard")).toBe("was here");
+  });
+
+  it("sees the query, and that there is none", async () => {
+    const seen = async (query: string) =>
+      (await ask(at, "do:query;", "demo/echo", {}, undefined, query)).headers.get("x-query");
+    expect(await Promise.all(["?b=1&a=%20x", "??a=2", ""].map(seen))).toEqual([
+      "[ x]",
+      "[2]",
+      "[null]",
+    ]);
   });
 
   it("has of the machine what it names, and asks models as the client does", async () => {

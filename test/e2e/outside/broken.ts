@@ -49,6 +49,7 @@ const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "hang": () => new Promise(() => {}),
   "refuse": () => fail("forbidden", "Not these words.", { code: "words" }),
   "label": (x) => { x.label("seen", x.model); x.header("x-guard", "was here"); },
+  "query": (x) => x.header("x-query", "[" + x.query.get("a") + "]"),
 };
 export default defineMiddleware({
   api: 1, name: "guard", summary: "Does what it is told", sends: "nowhere",

@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+import { plainExchange } from "../../../src/isolation/what-crosses.ts";
+import { exchange } from "../../../src/testing/pretend.ts";
+
+const asked = (more: PropertyDescriptorMap) =>
+  plainExchange(Object.create(exchange({}), more) as never).query;
+
+it("a query crosses as text, and one that is not there is not made for that", () => {
+  const query = { value: new URLSearchParams("a=1&b=%20") };
+  expect(asked({ query })).toBe("a=1&b=+");
+  expect(asked({ query, hasQuery: { value: true } })).toBe("a=1&b=+");
+  const get = () => expect.unreachable("a query was made");
+  expect(asked({ query: { get }, hasQuery: { value: false } })).toBe("");
+});
