@@ -196,7 +196,7 @@ function inTime<T>(
   hook: Asked,
   x: unknown,
   waiting: Promise<T>,
-  busy?: () => boolean,
+  more: { instead(problem: unknown): T; busy?: (() => boolean) | undefined },
 ): Promise<T> {
   const since = clock(x);
   return new Promise((resolve, reject) => {
@@ -207,9 +207,13 @@ function inTime<T>(
       over = true;
       deadline.stop();
       blamed(of, hook, x, problem, since);
-      reject(problem as Error);
+      try {
+        resolve(more.instead(problem));
+      } catch (word) {
+        reject(word as Error);
+      }
     };
-    const deadline = new Deadline(of, hook, failed, busy);
+    const deadline = new Deadline(of, hook, failed, more.busy);
     deadline.start();
     waiting.then((said) => {
       if (over) return;
@@ -238,7 +242,13 @@ export function tolerated<A, B, R>(
   },
 ): (a: A, b: B) => R | Promise<R> {
   const { whose, instead, busy, check, raw } = more;
-  const timed = (a: A, b: B): R | Promise<R> => {
+  const refuses = !instead || of.onError === "refuse";
+  const without = (a: A, problem: unknown): R => {
+    if (refuses) throw raw ? problem : named(of, hook, problem);
+    passOver(of, hook, problem);
+    return instead(a);
+  };
+  return (a, b) => {
     let said: R | Promise<R>;
     try {
       entering(of, hook);
@@ -250,34 +260,13 @@ export function tolerated<A, B, R>(
       }
     } catch (problem) {
       blamed(of, hook, whose(a, b), problem);
-      throw problem;
+      return without(a, problem);
     }
     const checked = check ? said.then((got) => (check(got, a), got)) : said;
-    return inTime(of, hook, whose(a, b), checked, busy && (() => busy(a)));
-  };
-  const refusing = (a: A, b: B): R | Promise<R> => {
-    try {
-      const said = timed(a, b);
-      return isPromise(said) ? said.catch((problem: unknown) => naming(problem)) : said;
-    } catch (problem) {
-      return naming(problem);
-    }
-  };
-  const naming = (problem: unknown): never => {
-    throw raw ? problem : named(of, hook, problem);
-  };
-  if (!instead || of.onError === "refuse") return refusing;
-  const passed = (a: A, problem: unknown): R => {
-    passOver(of, hook, problem);
-    return instead(a);
-  };
-  return (a, b) => {
-    try {
-      const said = timed(a, b);
-      return isPromise(said) ? said.catch((problem: unknown) => passed(a, problem)) : said;
-    } catch (problem) {
-      return passed(a, problem);
-    }
+    return inTime(of, hook, whose(a, b), checked, {
+      instead: (problem) => without(a, problem),
+      busy: busy && (() => busy(a)),
+    });
   };
 }
 

@@ -1,16 +1,20 @@
+import { isPromise } from "../../lib/promise.ts";
 import type { HostExchange } from "../exchange.ts";
 
-/** What will be asked, shown to the inspect hooks: once, after the last word on it. They refuse, or change nothing. */
-export function inspect(x: HostExchange): Promise<void> | undefined {
-  const hooks = x["~"].frontend.chain.inspect;
-  return hooks.length > 0 && x.op !== "relay" ? inspected(x) : undefined;
-}
-
-async function inspected(x: HostExchange): Promise<void> {
+/**
+ * What will be asked, shown to the inspect hooks: once, after the last word on it. They refuse, or change nothing. A promise only where
+ * one of them waits, and mostly that one's own. `from`: the hook that is next.
+ */
+export function inspect(x: HostExchange, from = 0): Promise<void> | undefined {
   const { frontend, rewritten } = x["~"];
-  for (const hook of frontend.chain.inspect) {
+  const hooks = frontend.chain.inspect;
+  if (hooks.length === 0 || x.op === "relay") return undefined;
+  for (let at = from; at < hooks.length; at++) {
+    const hook = hooks[at]!;
     if (!hook.applies(x.model, undefined)) continue;
     const waiting = hook.run(rewritten ?? x.request, x);
-    if (waiting) await waiting;
+    if (!isPromise(waiting)) continue;
+    return at + 1 < hooks.length ? waiting.then(() => inspect(x, at + 1)) : waiting;
   }
+  return undefined;
 }

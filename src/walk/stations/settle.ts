@@ -1,4 +1,5 @@
 import { ERRORS } from "../../model/error.ts";
+import { isPromise } from "../../lib/promise.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { HostExchange } from "../exchange.ts";
 import { isUnasked } from "../hook-failures.ts";
@@ -10,20 +11,26 @@ export function settle(x: HostExchange): void | Promise<void> {
   const inner = x["~"];
   const hooks = inner.frontend.chain.settle;
   const { seen } = inner.gen;
-  if (hooks.length > 0) return hooked(x, outcomeOf(x));
+  if (hooks.length > 0) return hooked(x, outcomeOf(x), 0);
   if (seen || noteworthy(x)) tell(x, outcomeOf(x));
 }
 
-async function hooked(x: HostExchange, outcome: Outcome): Promise<void> {
+/** One after the other. `from`: the one that is next. */
+function hooked(x: HostExchange, outcome: Outcome, from: number): void | Promise<void> {
   const inner = x["~"];
-  for (const hook of inner.frontend.chain.settle) {
+  const hooks = inner.frontend.chain.settle;
+  for (let at = from; at < hooks.length; at++) {
+    const hook = hooks[at]!;
     if (!hook.applies(x.model || undefined, undefined)) continue;
-    try {
-      const waiting = hook.run(x, outcome);
-      if (waiting) await waiting;
-    } catch (err) {
+    const failed = (err: unknown) => {
       if (!isUnasked(err))
         inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
+    };
+    try {
+      const waiting = hook.run(x, outcome);
+      if (isPromise(waiting)) return waiting.catch(failed).then(() => hooked(x, outcome, at + 1));
+    } catch (err) {
+      failed(err);
     }
   }
   tell(x, outcome);
