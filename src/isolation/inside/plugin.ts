@@ -2,6 +2,7 @@
 import type { Duplex } from "node:stream";
 import { fail, faultOf, type Fault } from "../../model/error.ts";
 import { Passing } from "../../lib/passing.ts";
+import { isPromise } from "../../lib/promise.ts";
 import { Scope } from "../../lib/scope.ts";
 import {
   frameIn,
@@ -38,6 +39,8 @@ export class OutsidePlugin implements GatewayEnd {
   readonly #stages = new Passing<{ hear(event: unknown): void; flush(): void; end(): void }>();
   readonly #scope = new Scope();
   #made: Said = {};
+  /** As they are called. */
+  readonly #hooks = new Map<string, Hook>();
   #last = 0;
 
   constructor(load: LoadDefinition) {
@@ -80,7 +83,7 @@ export class OutsidePlugin implements GatewayEnd {
     const plain = !line.includes('BigInt","data"') && !line.includes('Buffer","data"');
     const frame = plain ? frameIn(line) : (JSON.parse(line, revived) as ReturnType<typeof frameIn>);
     if (!frame) return;
-    if ("ask" in frame) return void this.#answer(frame);
+    if ("ask" in frame) return this.#answer(frame);
     if ("tell" in frame) return this.#told(frame);
     const waiting = this.#waiting.get(frame.answer);
     this.#waiting.delete(frame.answer);
@@ -96,23 +99,32 @@ export class OutsidePlugin implements GatewayEnd {
     else waiting?.resolve(frame.value);
   }
 
-  async #answer({ ask, name, with: given }: Question): Promise<void> {
-    let said: Answer;
+  /** A promise only where there is something to wait for. */
+  #answer({ ask, name, with: given }: Question): void {
+    const failed = (problem: unknown) => this.#say(this.#failure(ask, problem));
     try {
-      const work = this.#work(ask, name, given as Said);
-      const value: unknown = typeof work?.then === "function" ? await work : work;
-      said = { answer: ask, ...(value !== undefined && { value }) };
+      const value: unknown = this.#work(ask, name, given as Said);
+      if (isPromise(value))
+        void value.then((later: unknown) => this.#say({ answer: ask, value: later }), failed);
+      else this.#say({ answer: ask, value });
     } catch (problem) {
-      const word = this.#wordOf(problem);
-      said = word
-        ? { answer: ask, fault: { ...word, cause: undefined } }
-        : { answer: ask, error: String((problem as Error)?.stack ?? problem).slice(0, 2_000) };
+      failed(problem);
     }
+  }
+
+  #failure(ask: number, problem: unknown): Answer {
+    const word = this.#wordOf(problem);
+    return word
+      ? { answer: ask, fault: { ...word, cause: undefined } }
+      : { answer: ask, error: String((problem as Error)?.stack ?? problem).slice(0, 2_000) };
+  }
+
+  #say(said: Answer): void {
     let text: string;
     try {
       text = written(said);
     } catch {
-      text = written({ answer: ask, error: "What it gave cannot be written down." });
+      text = written({ answer: said.answer, error: "What it gave cannot be written down." });
     }
     this.#out.write(text);
   }
@@ -127,16 +139,14 @@ export class OutsidePlugin implements GatewayEnd {
     if (name === "setup") return this.#setup(given as Given & Said);
     if (name === "command") return this.#made["commands"][given["name"]].run(given["input"]);
     if (name === "end") return this.#scope[Symbol.asyncDispose]();
-    const hook = this.#made[name] as Hook | undefined;
-    if (!hook) return fail("internal", `There is no ${name}.`);
+    const hook = this.#hooks.get(name) ?? fail("internal", `There is no ${name}.`);
     const x = this.#exchanges.of(given as RequestFrame & Said);
     x.does = [];
     x.read = async () => x.take((await this.ask("read", {}, ask)) as RequestFrame);
-    const run = HOOKS[name]!;
-    const value = run(hook.bind(this.#made), given, x, (what, of) => this.ask(what, of, ask));
+    const value = HOOKS[name]!(hook, given, x, (what, of) => this.ask(what, of, ask));
     const told = (more: Said | undefined) =>
       x.does.length > 0 ? { ...more, does: x.does } : (more ?? {});
-    return typeof value?.then === "function" ? value.then(told) : told(value);
+    return isPromise(value) ? value.then(told as (more: unknown) => Said) : told(value);
   }
 
   async #describe({ entry }: Said): Promise<Said> {
@@ -159,6 +169,10 @@ export class OutsidePlugin implements GatewayEnd {
       ([name, { run: _, ...more }]) => [name, more],
     );
     const hooks = Object.keys(this.#made).filter((each) => each !== "commands");
+    for (const name of hooks) {
+      const hook: unknown = this.#made[name];
+      if (typeof hook === "function") this.#hooks.set(name, hook.bind(this.#made) as Hook);
+    }
     return { hooks, commands: Object.fromEntries(commands) };
   }
 
@@ -235,9 +249,7 @@ export class OutsidePlugin implements GatewayEnd {
 type AskGateway = (name: string, given: unknown) => Promise<any>;
 type Run = (hook: Hook, given: Said, x: OutsideExchange, ask: AskGateway) => any;
 const nothing = (value: unknown): any =>
-  typeof (value as { then?: unknown } | undefined)?.then === "function"
-    ? (value as Promise<unknown>).then(() => undefined)
-    : undefined;
+  isPromise(value) ? value.then(() => undefined) : undefined;
 
 const HOOKS: { readonly [hook: string]: Run } = {
   admit: (hook, { credential }, x) => nothing(hook(x, credential)),
