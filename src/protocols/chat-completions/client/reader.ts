@@ -57,20 +57,24 @@ export class ChatReader {
     });
   }
 
-  chunk(chunk: JsonObject): void {
+  /** Whether it came to its content alone: another one that is like it in all else comes to `words`. */
+  chunk(chunk: JsonObject): boolean {
     const usage = usageSeen(chunk, this.#traits);
+    const choices = list(chunk["choices"]);
     // One vendor begins with a chunk that is about the prompt, and about no answer yet.
-    if (!this.#started && (usage || text(chunk["id"]) || list(chunk["choices"]).length > 0)) {
+    if (!this.#started && (usage || text(chunk["id"]) || choices.length > 0)) {
       this.#started = true;
       this.#id = text(chunk["id"]) || undefined;
       this.#emit({ type: "start", id: this.#id, model: text(chunk["model"]) });
     }
-    // Several choices are never asked for here.
-    const choice = list(chunk["choices"])
-      .map(object)
-      .find((c) => (c?.["index"] ?? 0) === 0);
+    const choice = firstOf(choices);
     if (choice) this.#choice(choice);
     if (usage) this.#emit(usage);
+    return !usage && choice !== undefined && saysContentAlone(choice);
+  }
+
+  words(said: string): void {
+    this.#content(said);
   }
 
   /** Once; throws when there was no finish. */
@@ -191,6 +195,24 @@ export class ChatReader {
     if (proof) this.#emit({ type: "proof", index, proof });
     this.#emit({ type: "close", index });
   }
+}
+
+/** Several are never asked for here. */
+function firstOf(choices: readonly Json[]): JsonObject | undefined {
+  for (const raw of choices) {
+    const choice = object(raw);
+    if ((choice?.["index"] ?? 0) === 0) return choice;
+  }
+  return undefined;
+}
+
+/** A reason to finish may stand beside it: said once more it is the same. */
+function saysContentAlone(choice: JsonObject): boolean {
+  if (choice["logprobs"] != null) return false;
+  const delta = object(choice["delta"]);
+  for (const key in delta)
+    if (key !== "content" && key !== "role" && delta[key] != null) return false;
+  return typeof delta?.["content"] === "string";
 }
 
 /** Sound comes in pieces; its bytes and its words grow, the rest is said once. */

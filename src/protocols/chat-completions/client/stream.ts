@@ -5,6 +5,7 @@ import type { CallContext, Decoder, ModelEvent } from "../../../plugin/index.ts"
 import { sse } from "../../sse/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { ChatReader } from "./reader.ts";
+import { AlikeChunks } from "./alike-chunks.ts";
 import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
@@ -14,12 +15,15 @@ export function stream(
   dialect: ChatDialect,
 ): Decoder {
   const answer = new ChatReader(emit, traitsOf(dialect, of.model));
+  const alike = new AlikeChunks();
   const events = sse((name, data) => {
     if (answer.done) return;
+    const words = name === "error" ? undefined : alike.words(data);
+    if (words !== undefined) return answer.words(words);
     if (data === "[DONE]") return answer.end();
     const chunk = parsed(data);
     if (name === "error" || isError(chunk)) throwFault(chunk);
-    answer.chunk(chunk);
+    if (answer.chunk(chunk)) alike.learn(data);
   });
   let plain: Buffer[] | undefined;
   let begun = false;
