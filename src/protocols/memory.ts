@@ -7,13 +7,27 @@ export interface Memory {
   cameFrom<A>(value: object): A | undefined;
 }
 
+/** A class that makes nothing: what is made of it is what was given, with the fields of those that extend it. */
+const Itself = function (value: object) {
+  return value;
+} as unknown as new (value: object) => object;
+
 export function memory(): Memory {
-  const CAME = Symbol("what a value was read from");
+  /** A private field: as hidden as a property that is not listed, and made in a tenth of the time. */
+  class Kept extends Itself {
+    readonly #from: unknown;
+    constructor(value: object, from: unknown) {
+      super(value);
+      this.#from = from;
+    }
+    static from(value: object): unknown {
+      return typeof value === "object" && #from in value ? value.#from : undefined;
+    }
+  }
   return {
-    came(value, from) {
-      Object.defineProperty(value, CAME, { value: from });
-      return value;
+    came<T extends object>(value: T, from: unknown): T {
+      return new Kept(value, from) as T;
     },
-    cameFrom: <A>(value: object) => (value as { [CAME]?: A })[CAME],
+    cameFrom: <A>(value: object) => Kept.from(value) as A | undefined,
   };
 }
