@@ -143,7 +143,7 @@ BEGIN
   IF said[1] = 'ok' THEN
     UPDATE ${s}.slice i SET amount = i.amount - x.run, spent = i.spent + x.used
       FROM unnest(i_id, i_need, i_run, i_used) AS x(id, need, run, used)
-      WHERE i.meter = x.id AND i.node = (SELECT w.id FROM ${s}.node w WHERE w.epoch = p_node) AND i.amount >= greatest(x.need, x.run, 0);
+      WHERE i.meter = x.id AND i.meter = ANY (i_id) AND i.node = (SELECT w.id FROM ${s}.node w WHERE w.epoch = p_node) AND i.amount >= greatest(x.need, x.run, 0);
     GET DIAGNOSTICS k = ROW_COUNT;
     IF k < cardinality(i_id) THEN RAISE EXCEPTION 'no such slice' USING ERRCODE = 'TG004'; END IF;
   END IF;

@@ -191,10 +191,15 @@ async function* linesIn(file: string): AsyncGenerator<string, void> {
   packed.on("error", (error) => plain.destroy(error));
   const decoder = new TextDecoder();
   let rest = "";
-  for await (const chunk of packed.pipe(plain)) {
-    const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split("\n");
-    rest = lines.pop()!;
-    yield* lines;
+  try {
+    for await (const chunk of packed.pipe(plain)) {
+      const lines = (rest + decoder.decode(chunk as Buffer, { stream: true })).split("\n");
+      rest = lines.pop()!;
+      yield* lines;
+    }
+  } finally {
+    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it.
+    packed.destroy();
   }
   if (rest !== "") yield rest;
 }

@@ -6,6 +6,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  appendFileSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -356,6 +357,9 @@ it("pruned again and again it says the same", async () => {
   const next = join(folder, "next.jsonl.gz");
   await keeping.archive(next, { before: Infinity, labels: true });
   expect((await keeping.readArchive(next)).problems).toEqual([]);
+  // What follows its end is not read, and the file is closed all the same.
+  appendFileSync(next, Buffer.alloc(1 << 20));
+  expect((await keeping.readArchive(next)).rows).toBeGreaterThan(0);
   expect(kept.rows).toBe(6);
   const copy = join(folder, "copy");
   writeFileSync(copy, "");

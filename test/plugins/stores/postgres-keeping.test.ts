@@ -1,5 +1,5 @@
 // What stands for rows that are gone, in a database that others than a gateway may reach: any change of it is found; and archives, which prove themselves.
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -160,6 +160,9 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     it("has no labels where none are asked for, and is proved all the same", async () => {
       const whole = await archived(BEFORE, true);
       expect(whole.text).toContain(LABELS.user);
+      // What follows its end is not read, and the file is closed all the same.
+      await appendFile(whole.file, Buffer.alloc(1 << 20));
+      expect((await read(whole.file)).rows).toBe(whole.facts.rows);
       const bare = await archived(BEFORE, false);
       expect(bare.text).not.toContain(LABELS.user);
       const { problems: found, ...facts } = await read(bare.file);
