@@ -116,6 +116,7 @@ class Way {
   readonly #road: Road;
   readonly #to: Socket;
   #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Immediate | undefined;
 
   constructor(from: Socket, to: Socket, road: Road) {
     this.#road = road;
@@ -129,11 +130,14 @@ class Way {
 
   flow(): void {
     clearTimeout(this.#timer);
+    clearImmediate(this.#soon);
     const now = performance.now();
     while (!this.#road.held && this.#waiting.length > 0) {
       const { due, bytes } = this.#waiting[0]!;
       if (due > now) {
-        this.#timer = setTimeout(() => this.flow(), due - now);
+        // A timer's shortest time is a millisecond, and most delays between a gateway and its database are shorter.
+        if (due - now < 1) this.#soon = setImmediate(() => this.flow());
+        else this.#timer = setTimeout(() => this.flow(), due - now);
         return;
       }
       this.#waiting.shift();
