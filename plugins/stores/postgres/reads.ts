@@ -35,8 +35,8 @@ type Reads = Pick<Store, "key" | "keys" | "entries" | "totals"> &
 const NEAR = 100;
 /** Batches that get their numbers at once. */
 const CLOSED_AT_ONCE = 10_000;
-/** Batches that are added up at once. */
-const SUMMED_AT_ONCE = 2_000;
+/** Batches that are added up at once: also where each call has terms of its own it is over long before a statement may be. */
+const SUMMED_AT_ONCE = 500;
 
 /** Numbers what was committed: entries are listed by these. */
 export async function close(ask: Ask, s: string): Promise<void> {
