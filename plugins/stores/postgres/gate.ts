@@ -99,10 +99,12 @@ RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $gate$
 #variable_conflict use_column
 DECLARE
   t bigint := coalesce(p_at, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
-  k int; fits boolean; back boolean; fresh boolean; states text[]; versions text; was record;
+  k int; fits boolean; back boolean; fresh boolean; states text[]; versions text; was record; setting text;
 BEGIN
-  PERFORM set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', '700', true);
-  IF p_later THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  -- Assigned, and not performed, which would be a statement of its own for each.
+  setting := set_config('plan_cache_mode', 'force_generic_plan', true);
+  setting := set_config('lock_timeout', '700', true);
+  IF p_later THEN setting := set_config('synchronous_commit', 'off', true); END IF;
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
   IF cardinality(m_id) > 0 THEN
     SELECT bool_and(${FITS}), bool_or(x.period > 0 AND m.at - t > ${DISORDER_MS}), bool_or(m.id IS NULL), array_agg(${STATE} ORDER BY x.ord)

@@ -96,7 +96,7 @@ export async function pass(
       numbers(sliced.map((sum) => sum.used)),
     );
   const asked = [ask({ text, values, ...(named && { name: gate }) })];
-  if (durability === "flushed") asked.push(ask({ text: FLUSH }));
+  if (durability === "flushed") asked.push(ask({ text: FLUSH, ...(named && { name: "flush" }) }));
   const [answer] = await all(asked);
   const [how, versions, t, ...states] = answer![0]!["said"]!.split(";") as [
     Said["how"],
