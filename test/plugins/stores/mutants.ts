@@ -346,7 +346,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "AND false GROUP BY",
     ],
   }),
-  ...of("rows", ["on-postgres", "postgres-terms"], {
+  ...of("rows", ["postgres-rules"], {
     "what a correction says of units is counted": ['kind === "adjust" || ', ""],
   }),
   ...of("terms", ["rows", "postgres-terms"], {

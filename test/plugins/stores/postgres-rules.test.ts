@@ -256,6 +256,8 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         at: NOON + DAY,
         attempt: settled!.attempt,
         costNano: -3n,
+        // For the reader: no sum counts it.
+        usage: { input: 5, seconds: 0.5 },
         reason: `r${round}`,
         actor: "x",
       } as const;
