@@ -8,7 +8,6 @@ import { numbers, texts } from "./literal.ts";
 import { sumsLink, textHash, type PrunedBase, type PrunedNote } from "./pruned.ts";
 import { hashOf, noteLine, takenOf } from "./rows.ts";
 import { newSalt } from "./salts.ts";
-import { KnownTerms } from "./terms.ts";
 
 /** The node that moves a ledger, and notes what it does. */
 export const MOVER = "move";
@@ -18,7 +17,6 @@ export interface Chain {
   readonly epoch: number;
   n: number;
   head: Buffer;
-  readonly terms: KnownTerms;
 }
 
 /** The next batch of a chain. */
@@ -124,12 +122,7 @@ export class ArrivingRest {
       text: `SELECT epoch, n, head FROM ${this.#s}.node WHERE id = $1`,
       values: [MOVER],
     });
-    return {
-      epoch: Number(row!["epoch"]),
-      n: Number(row!["n"]),
-      head: bytes(row!["head"]!),
-      terms: new KnownTerms(),
-    };
+    return { epoch: Number(row!["epoch"]), n: Number(row!["n"]), head: bytes(row!["head"]!) };
   }
 
   /** Meters, with what open calls hold of them. */
@@ -140,7 +133,7 @@ export class ArrivingRest {
       text: `SELECT e.rest FROM ${s}.open o JOIN ${s}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0`,
     });
     for (const { rest } of open)
-      for (const [id, amount] of takenOf(rest!))
+      for (const [id, amount] of takenOf(rest ?? null))
         if (kindOf(id).period === 0) held.set(id, (held.get(id) ?? 0n) + amount);
     const known = new Set(meters.map(({ id }) => id));
     const all = [

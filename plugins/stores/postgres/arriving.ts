@@ -35,13 +35,18 @@ export async function arriving(ask: Ask, s: string, end: () => Promise<void>): P
   return moved;
 }
 
+/** A node whose rows arrive. */
+interface Arriving extends Chain {
+  readonly terms: KnownTerms;
+}
+
 class Arrival implements MovedIn {
   after = 0;
   readonly #ask: Ask;
   readonly #s: string;
   readonly #end: () => Promise<void>;
   readonly #rest: ArrivingRest;
-  readonly #chains = new Map<string, Chain>();
+  readonly #chains = new Map<string, Arriving>();
   /** Began; of calls that are not settled yet. */
   readonly #open = new Map<string, number>();
 
@@ -187,7 +192,7 @@ class Arrival implements MovedIn {
     chain.terms.wrote(booked);
   }
 
-  async #chain(ask: Ask, instance: string): Promise<Chain> {
+  async #chain(ask: Ask, instance: string): Promise<Arriving> {
     // The one that moves writes notes alone.
     const id = instance === MOVER ? `${instance} ` : instance;
     let chain = this.#chains.get(id);

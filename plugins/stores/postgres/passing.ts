@@ -6,7 +6,7 @@ import type { Ask, Line } from "./line.ts";
 import { linkOf, pass, remember, type Missed, type Said } from "./plain.ts";
 import type { Slices, Split } from "./slices.ts";
 import type { ThisNode } from "./this-node.ts";
-import { fenced, isAway, isForgotten, isKnown, isUnsliced } from "./trouble.ts";
+import { fenced, isAway, isKnown, isUnsliced } from "./trouble.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
 export interface Passing {
@@ -61,7 +61,7 @@ export async function passed(
       node.pending = undefined;
       counted?.(false);
     }
-    if (isForgotten(error) || isKnown(error)) node.terms.forget();
+    if (isKnown(error)) node.terms.forget();
     else if (isUnsliced(error)) slices!.forget();
     else throw error;
     return undefined;

@@ -13,7 +13,7 @@ import { Sight } from "./sight.ts";
 import { forget, leftIn, Tape } from "./tape.ts";
 import { KnownTerms } from "./terms.ts";
 import { crossedIn, giveDead } from "./slice-questions.ts";
-import { fenced, isAway, isForgotten, isKnown, wordsOf } from "./trouble.ts";
+import { fenced, isAway, isKnown, wordsOf } from "./trouble.ts";
 import type { WriterSettings } from "./writing-door.ts";
 
 export class ThisNode {
@@ -179,10 +179,9 @@ export class ThisNode {
       return written.verdicts;
     } catch (error) {
       if (!isAway(error)) this.pending = undefined;
-      if (isForgotten(error) || isKnown(error)) this.terms.forget();
-      if (isKnown(error) || isForgotten(error))
-        throw Object.assign(new Error("Others were faster."), { code: "40001" });
-      throw error;
+      if (!isKnown(error)) throw error;
+      this.terms.forget();
+      throw Object.assign(new Error("Others were faster."), { code: "40001" });
     }
   }
 

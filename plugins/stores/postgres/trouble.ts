@@ -9,10 +9,8 @@ export const isCrossed = (error: unknown): boolean =>
   ["40001", "40P01", "55P03", "57014", "TG002"].includes(codeOf(error));
 
 /** It is not as the node thought: what is really there has to be read first. */
-export const isKnown = (error: unknown): boolean => ["TG003", "23505"].includes(codeOf(error));
-
-/** Terms that a row names are not there any more, or were erased. */
-export const isForgotten = (error: unknown): boolean => codeOf(error) === "TG005";
+export const isKnown = (error: unknown): boolean =>
+  ["TG003", "TG005", "23505"].includes(codeOf(error));
 
 /** A slice is not as the node thought. */
 export const isUnsliced = (error: unknown): boolean => codeOf(error) === "TG004";

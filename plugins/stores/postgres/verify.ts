@@ -180,9 +180,7 @@ class ProvedTerms {
         line: termsLine(TERMS.map((name) => row[name]!)),
         // Labels are never written without a salt: what the chain has of them would pass for them.
         isTakenOut:
-          row["labels"] !== null && row["salt"] === null
-            ? true
-            : isTakenOut(row["salt"]!, this.#gone),
+          (row["labels"] !== null && row["salt"] === null) || isTakenOut(row["salt"]!, this.#gone),
       });
   }
 
