@@ -23,7 +23,7 @@ export interface Calls<C extends CallByAttempt> extends OpenCalls<C> {
   remove(call: C): void;
 }
 
-const FEWEST = 256;
+const FEWEST = 16;
 
 /** An empty table. */
 export function createCalls<C extends CallByAttempt>(): Calls<C> {

@@ -2,8 +2,23 @@
 const TAG = "~bigint";
 
 /** A text that `fromJson` reads as the same value, big integers included. */
-export const toJson = (value: unknown): string =>
-  JSON.stringify(value, (_key, v: unknown) => (typeof v === "bigint" ? { [TAG]: String(v) } : v));
+export const toJson = (value: unknown): string => JSON.stringify(tagged(value));
+
+/** The same value where no big integer is in it. To be asked for each value takes JSON ten times as long. */
+function tagged(value: unknown): unknown {
+  if (typeof value === "bigint") return { [TAG]: String(value) };
+  if (typeof value !== "object" || value === null || "toJSON" in value) return value;
+  type Parts = { [name: string]: unknown };
+  const of = value as Parts;
+  let copy: Parts | undefined;
+  for (const name of Object.keys(of)) {
+    const part = tagged(of[name]);
+    if (part === of[name]) continue;
+    copy ??= Array.isArray(value) ? ([...value] as unknown as Parts) : { ...of };
+    copy[name] = part;
+  }
+  return copy ?? value;
+}
 
 /** Throws for what is no JSON. */
 export const fromJson = <T>(text: string): T =>

@@ -23,6 +23,8 @@ export interface PostgresOptions {
   settings?: readonly string[];
   /** Hears its log, and that of its replicas. */
   says?: (text: string) => void;
+  /** Of the server's processes, beside this one's own. */
+  env?: NodeJS.ProcessEnv;
 }
 
 export interface Postgres extends AsyncDisposable {
@@ -99,13 +101,14 @@ export async function startPostgres({
   version: wanted,
   settings = [],
   says,
+  env,
 }: PostgresOptions = {}): Promise<Postgres> {
   const programs = postgresPrograms(wanted);
   if (!programs) throw new Error("There is no PostgreSQL on this machine.");
   const dir = await folder("postgres");
   const words = ["-U", "tollgate", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
   await made(programs, "initdb", dir, words);
-  return served({ ...programs, dir, settings, says, ready: "ready to accept connections" });
+  return served({ ...programs, dir, settings, says, env, ready: "ready to accept connections" });
 }
 
 interface Programs {
@@ -125,14 +128,17 @@ interface Serving extends Programs {
   readonly dir: string;
   readonly settings: readonly string[];
   readonly says: ((text: string) => void) | undefined;
+  readonly env?: NodeJS.ProcessEnv | undefined;
   /** What it says when it has started for the first time. */
   readonly ready: string;
 }
 
-async function served({ bin, version, dir, settings, says, ready }: Serving): Promise<Postgres> {
+async function served(serving: Serving): Promise<Postgres> {
+  const { bin, version, dir, settings, says, env, ready } = serving;
   const port = await freePort();
   const args = argsOf({ data: join(dir, "data"), port, dir, settings });
-  let server: ChildProcess | undefined = await begun(join(bin, "postgres"), args, dir, ready, says);
+  const begin = (ready: string) => begun(join(bin, "postgres"), args, dir, ready, says, env);
+  let server: ChildProcess | undefined = await begin(ready);
   const signal = (name: NodeJS.Signals) => {
     for (const pid of familyOf(server)) send(pid, name);
   };
@@ -156,7 +162,7 @@ async function served({ bin, version, dir, settings, says, ready }: Serving): Pr
     says,
     sql: psql,
     async start() {
-      server = await begun(join(bin, "postgres"), args, dir, "ready to accept connections", says);
+      server = await begin("ready to accept connections");
     },
     database: () => newDatabase(url),
     async kill() {
@@ -314,8 +320,14 @@ async function begun(
   cwd: string,
   ready: string,
   says: (text: string) => void = () => {},
+  env: NodeJS.ProcessEnv = {},
 ): Promise<ChildProcess> {
-  const child = spawn(program, args, { ...as, cwd, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(program, args, {
+    ...as,
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let said = "";
   let over = false;
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {

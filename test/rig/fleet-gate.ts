@@ -95,7 +95,7 @@ async function hand(ask: Ask, name: string): Promise<Hand> {
     epoch,
     async apply({ sums = [], closed = [], n: as = n + 1 }) {
       const plan = { sums, closed, steps: [], heard: [], rows: [], begun: [] };
-      const me = { epoch, n: as, hash: Buffer.from([epoch, as]), at: null, terms };
+      const me = { epoch, n: as, hash: Buffer.from([epoch, as]), at: null, sure: false, terms };
       const said: Said | { how: string } = await pass(ask, gate, plan, me).catch(
         (error: unknown) => ({ how: (error as { code?: string }).code ?? String(error) }),
       );

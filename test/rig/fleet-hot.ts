@@ -1,10 +1,14 @@
 // One budget that every call of every gateway draws on: how many calls a second a fleet makes of it where each is counted at the budget's row, and where it is
 // counted in slices; both by turns, in one run; how often a batch has to be asked; and how long a thousand calls wait for a no where it is spent. Stores
-// alone, each by a road of its own: what a gateway does besides is no part of it.
+// alone, each by a connection of its own: what a gateway does besides is no part of it.
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { postgresStore, type PostgresStore } from "../../plugins/stores/postgres/store.ts";
 import { reserve, settle } from "../../src/testing/store.ts";
+import { slowFsync } from "../kit/in-c.ts";
 import { startPostgres } from "../kit/postgres.ts";
-import { tcpProxy } from "../kit/tcp-proxy.ts";
+import { slowRoad, type SlowRoad } from "../kit/slow-road.ts";
 import { settings } from "../plugins/stores/made-postgres.ts";
 import { deadlocksIn } from "./fleet-plants.ts";
 import type { Rig, Verdict } from "./rig.ts";
@@ -27,21 +31,18 @@ interface Of {
   /** Calls at once, of all nodes together: each of them is in the store twice, when it begins and when it ends. */
   readonly flying: number;
   readonly ms: number;
-  /** Each way between a node and its database. */
-  readonly delayMs: number;
+  readonly road: SlowRoad;
   readonly slicesFrom: number;
   readonly name: string;
 }
 
-/** A store that reaches its database by a road of its own. */
+/** A store that reaches its database by the road. */
 async function joined(
   stack: AsyncDisposableStack,
-  { url, delayMs }: Pick<Of, "url" | "delayMs">,
+  { url, road }: Pick<Of, "url" | "road">,
   instance: string,
   slicesFrom = 0,
 ): Promise<PostgresStore> {
-  const road = stack.use(await tcpProxy({ port: Number(new URL(url).port) }));
-  road.delay(delayMs);
   const { address } = settings(road.through(url));
   const by = { address, owner: address, reports: address, clock: "database" } as const;
   const store = postgresStore(settings(url, { ...by, slicesFrom }));
@@ -61,10 +62,11 @@ async function drawn(of: Of): Promise<Seen> {
   const began = performance.now();
   const [from, to] = [began + WARM_MS, began + WARM_MS + of.ms];
   let all = 0n;
-  const length = Math.max(1, Math.round(of.flying / 2 / of.nodes));
+  const pairs = Math.round(of.flying / 2);
   await Promise.all(
     stores.map(async (store, i) => {
       let n = 0;
+      const length = Math.max(1, Math.floor(pairs / of.nodes) + (i < pairs % of.nodes ? 1 : 0));
       // As the ledger's door does it: what waits while a batch is under way is the next one.
       let ending: string[] = [];
       while (performance.now() < to) {
@@ -114,7 +116,7 @@ async function askedABatch(sql: (text: string) => Promise<string>): Promise<numb
 const MANY = 1_000;
 const SPENT = { p50: 50, max: 150 };
 
-async function refusals(of: Pick<Of, "url" | "nodes" | "delayMs">): Promise<Seen> {
+async function refusals(of: Pick<Of, "url" | "nodes" | "road">): Promise<Seen> {
   await using stack = new AsyncDisposableStack();
   const claims = [
     { scope: "account:spent", unit: "nano_usd", max: 10n * TAKE, per: "total", take: TAKE },
@@ -142,37 +144,57 @@ async function refusals(of: Pick<Of, "url" | "nodes" | "delayMs">): Promise<Seen
   return seen;
 }
 
+/** A disk whose flushes take longer; where there is no compiler it is this machine's. */
+function slowed(stack: AsyncDisposableStack, ms: number | undefined): NodeJS.ProcessEnv {
+  if (!ms) return {};
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-hot-"));
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
+  chmodSync(folder, 0o755);
+  const said = join(folder, "ms");
+  writeFileSync(said, `${ms}`);
+  const disk = slowFsync(said);
+  if (disk) stack.use(disk);
+  return disk?.env ?? {};
+}
+
 export async function fleetHot(of: {
   nodes: number;
   flying: number;
   seconds: number;
   rounds: number;
+  /** Each way between a node and its database. */
   delayMs: number;
-  fsync: boolean;
+  /** So much longer than this machine's takes a flush; undefined: there is none. */
+  fsyncMs: number | undefined;
   /** So many times longer than is promised may a no take. */
   patience: number;
 }): Promise<Verdict> {
-  await using postgres = await startPostgres({
-    settings: [
-      `fsync=${of.fsync ? "on" : "off"}`,
-      "shared_buffers=256MB",
-      "max_wal_size=4GB",
-      "track_functions=pl",
-    ],
-  });
+  await using stack = new AsyncDisposableStack();
+  const postgres = stack.use(
+    await startPostgres({
+      env: slowed(stack, of.fsyncMs),
+      settings: [
+        `fsync=${of.fsyncMs === undefined ? "off" : "on"}`,
+        "shared_buffers=256MB",
+        "max_wal_size=4GB",
+        "track_functions=pl",
+      ],
+    }),
+  );
   const url = await postgres.database();
+  const road = stack.use(await slowRoad({ port: postgres.port, ms: of.delayMs }));
   const wrong: string[] = [];
   const ways = { row: 0, slices: 1 } as const;
   const calls = { row: 0, slices: 0 };
   const waits: Record<keyof typeof ways, number[]> = { row: [], slices: [] };
   for (let round = 0; round < of.rounds; round++)
     for (const way of ["row", "slices"] as const) {
-      const { nodes, flying, seconds, delayMs } = of;
+      const { nodes, flying, seconds } = of;
       const seen = await drawn({
         url,
         nodes,
         flying,
-        delayMs,
+        road,
         ms: seconds * 1_000,
         slicesFrom: ways[way],
         name: `${way}${round}`,
@@ -183,7 +205,7 @@ export async function fleetHot(of: {
     }
   const asked = await askedABatch((text) => postgres.sql(url, text));
   if (!(asked <= ROUNDS)) wrong.push(`a batch was asked ${asked} times in the mean`);
-  const spent = await refusals({ url, nodes: Math.min(3, of.nodes), delayMs: of.delayMs });
+  const spent = await refusals({ url, nodes: Math.min(3, of.nodes), road });
   wrong.push(...spent.wrong);
   const [middle, longest] = [percentile(spent.waits, 0.5), Math.max(...spent.waits)];
   if (middle > SPENT.p50 * of.patience || longest > SPENT.max * of.patience)
@@ -212,7 +234,7 @@ export async function fleetHot(of: {
 }
 
 export const rig: Rig = {
-  options: { nodes: 10, flying: 256, seconds: 4, rounds: 2, delay: 0.3, fsync: "on", patience: 1 },
+  options: { nodes: 10, flying: 256, seconds: 4, rounds: 2, delay: 0.3, fsync: "1", patience: 1 },
   run: ({ nodes, flying, seconds, rounds, delay, fsync, patience }) =>
     fleetHot({
       nodes: Number(nodes),
@@ -220,7 +242,7 @@ export const rig: Rig = {
       seconds: Number(seconds),
       rounds: Number(rounds),
       delayMs: Number(delay),
-      fsync: fsync === "on",
+      fsyncMs: fsync === "off" ? undefined : Number(fsync),
       patience: Number(patience),
     }),
 };

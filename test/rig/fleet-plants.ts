@@ -19,6 +19,12 @@ interface Plant {
   readonly instead: string;
 }
 
+/** The statement that locks meters, in the order in which they were sent; what it says of them keeps it. */
+const LOCKED =
+  /string_agg\(((?:(?!string_agg)[^])*), ';'\), array_agg\(m\.place\)((?:(?!string_agg)[^])*?)LIMIT cardinality\(m_id\)\) x CROSS JOIN/g;
+const lockedBy = (order: string): string =>
+  `string_agg($1, ';' ORDER BY x.ord), array_agg(m.place ORDER BY x.ord)$2 ORDER BY ${order} LIMIT cardinality(m_id)) x CROSS JOIN`;
+
 export const PLANTS: Readonly<Record<string, Plant>> = {
   // What open calls hold is not held.
   "no-hold": {
@@ -33,16 +39,13 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   // Nodes lock the same rows in another order each.
   crossed: {
     in: "apply",
-    line: /ORDER BY id FOR NO KEY UPDATE/g,
-    instead:
-      "ORDER BY CASE WHEN p_node % 2 = 0 THEN id END, CASE WHEN p_node % 2 = 1 THEN id END DESC FOR NO KEY UPDATE",
+    line: LOCKED,
+    instead: lockedBy(
+      "CASE WHEN p_node % 2 = 0 THEN x.id END, CASE WHEN p_node % 2 = 1 THEN x.id END DESC",
+    ),
   },
-  // Or as they lie.
-  unsorted: {
-    in: "apply",
-    line: /ORDER BY id FOR NO KEY UPDATE/g,
-    instead: "FOR NO KEY UPDATE",
-  },
+  // Or as it comes.
+  unsorted: { in: "apply", line: LOCKED, instead: lockedBy("random()") },
   // A call that is over is ended once more, and one that is another node's.
   "no-once": { in: "apply", line: /RAISE EXCEPTION 'not open'[^;]*;/, instead: "NULL;" },
   // A node that was taken for dead goes on.

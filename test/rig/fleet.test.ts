@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
   });
 
   it("a budget that all draw on: a batch is asked once, and a thousand calls hear a no together where it is spent", async () => {
-    const of = { nodes: 3, flying: 96, seconds: 1, rounds: 1, delayMs: 0.3, fsync: false };
+    const of = { nodes: 3, flying: 96, seconds: 1, rounds: 1, delayMs: 0.3, fsyncMs: undefined };
     const { wrong, counts } = await fleetHot({ ...of, patience: BESIDE_OTHERS });
     expect(wrong).toEqual([]);
     expect(counts["row-a-second"]).toBeGreaterThan(0);

@@ -10,6 +10,7 @@ import {
   type LedgerRow,
   type Taken,
 } from "tollgate/store";
+import { inBytes } from "./literal.ts";
 import type { Booked, KnownTerms } from "./terms.ts";
 
 type At<C> = C & { readonly at: number };
@@ -164,4 +165,5 @@ function gives(of: Sum, amount: bigint, used: bigint): void {
 }
 
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
-const byId = (a: Sum, b: Sum): number => (a.id < b.id ? -1 : 1);
+/** Meters are locked in this order. */
+const byId = (a: Sum, b: Sum): number => inBytes(a.id, b.id);

@@ -1,15 +1,24 @@
 // Entries get their numbers here, and all batches become one chain, whichever node wrote them: one closer at a time, by a row's lock. A column
 // that counts by itself would not do: a reader that pages by it misses rows that were numbered earlier and committed later.
 
+/** What is to be numbered in the background waits until others of it are there: each look at what is new costs as much for one batch as for many. */
+const PACE = "200 milliseconds";
+
 /** `s`: the schema. */
 export const closer = (s: string): string => `
-CREATE FUNCTION ${s}.close_1(p_most int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$
+-- Nothing: another gateway does it just now, or did a moment ago.
+CREATE FUNCTION ${s}.close_1(p_most int, p_wait boolean) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$
 #variable_conflict use_column
 DECLARE last record; b record; number bigint; head bytea; many bigint := 0;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  IF NOT EXISTS (SELECT 1 FROM ${s}.batch WHERE pos IS NULL) THEN RETURN 0; END IF;
-  SELECT pos, link INTO last FROM ${s}.chain FOR UPDATE;
+  IF p_wait THEN
+    IF NOT EXISTS (SELECT 1 FROM ${s}.batch WHERE pos IS NULL) THEN RETURN 0; END IF;
+    SELECT pos, link INTO last FROM ${s}.chain FOR UPDATE;
+  ELSE
+    SELECT pos, link INTO last FROM ${s}.chain WHERE closed < clock_timestamp() - interval '${PACE}' FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+  END IF;
   number := last.pos; head := last.link;
   -- A node's batches stay in its own order, whatever the clock has done in between.
   FOR b IN SELECT node, n, at, hash, entries FROM
@@ -19,7 +28,7 @@ BEGIN
     UPDATE ${s}.batch SET pos = number, link = head WHERE node = b.node AND n = b.n AND at = b.at;
     number := number + b.entries; many := many + 1;
   END LOOP;
-  UPDATE ${s}.chain SET pos = number, link = head;
+  UPDATE ${s}.chain SET pos = number, link = head, closed = clock_timestamp();
   RETURN many;
 END $close$;
 

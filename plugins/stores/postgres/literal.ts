@@ -24,3 +24,15 @@ export function numbers(items: readonly Item[]): string {
   for (let i = 0; i < items.length; i++) out += `${i > 0 ? "," : ""}${items[i] ?? "NULL"}`;
   return `${out}}`;
 }
+
+/** The order that texts have by their bytes, which is the database's and every node's: only where halves of a pair of UTF-16 meet what is behind them is it not that of strings. */
+export function inBytes(a: string, b: string): number {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const difference = placeOf(a.charCodeAt(i)) - placeOf(b.charCodeAt(i));
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+const placeOf = (unit: number): number =>
+  unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

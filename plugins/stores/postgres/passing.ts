@@ -1,5 +1,6 @@
 // A batch through the gate, part of it from slices; and what is known of this node after it, whatever came back.
 import type { StoreCommand } from "tollgate/plugin";
+import type { Ample } from "./ample.ts";
 import type { Plan } from "./calls.ts";
 import type { Denials } from "./denials.ts";
 import type { Ask, Line } from "./line.ts";
@@ -15,6 +16,7 @@ export interface Passing {
   readonly node: ThisNode;
   readonly slices: Slices | undefined;
   readonly denials: Denials | undefined;
+  readonly ample: Ample;
   /** The moment that decides. */
   now(at: number): number;
 }
@@ -22,7 +24,7 @@ export interface Passing {
 /** Undefined: what is really there has to be read first. */
 export async function passed(
   ask: Ask,
-  { line, of: settings, node, slices, denials }: Passing,
+  { line, of: settings, node, slices, denials, ample }: Passing,
   of: Plan,
   batch: readonly StoreCommand[],
 ): Promise<Exclude<Said, Missed> | undefined> {
@@ -39,7 +41,8 @@ export async function passed(
   const counted = split && slices!.send(split.sliced);
   try {
     const metered = split ? { ...of, sums: split.metered } : of;
-    const link = { epoch: me.epoch, n: me.n + 1, hash, at, terms: node.terms };
+    const sure = ample.of(metered.sums, line.made);
+    const link = { epoch: me.epoch, n: me.n + 1, hash, at, sure, terms: node.terms };
     const said = await pass(ask, settings, metered, link, split?.sliced);
     node.pending = undefined;
     counted?.(said.how === "ok");
@@ -52,11 +55,13 @@ export async function passed(
     if (said.how === "ok" || said.how === "done") {
       Object.assign(node.me!, { n: me.n + 1, head: hash });
       done();
+      if (said.how === "ok") ample.heard(metered.sums, said.states);
     }
     return split && "states" in said ? stated(said, of, split, before) : said;
   } catch (error) {
     // What has become of it is found out: nothing is refused meanwhile that may have been let through.
     denials?.clear();
+    ample.clear();
     if (!isAway(error)) {
       node.pending = undefined;
       counted?.(false);

@@ -59,6 +59,8 @@ export async function pass(
     readonly n: number;
     readonly hash: Buffer;
     readonly at: number | null;
+    /** That there is room. */
+    readonly sure: boolean;
     readonly terms: KnownTerms;
   },
   sliced: readonly Sum[] = [],
@@ -66,13 +68,14 @@ export async function pass(
   const { sums, closed, heard, rows } = of;
   const { fresh, known } = me.terms.sort(rows);
   const [gate, casts] = sliced.length > 0 ? ["apply_sliced_1", SLICED_CASTS] : ["apply_1", CASTS];
-  const text = `SELECT array_to_string(${schema}.${gate}(${casts}), ';') AS said`;
+  const text = `SELECT ${schema}.${gate}(${casts}) AS said`;
   const values = [
     me.epoch,
     me.n,
     me.hash,
     me.at,
     String(durability !== "synced"),
+    String(me.sure),
     texts(sums.map(({ id }) => id)),
     numbers(sums.map(({ max }) => max)),
     numbers(sums.map(({ period }) => period)),

@@ -40,10 +40,23 @@ const SUMMED_AT_ONCE = 500;
 
 /** Numbers what was committed: entries are listed by these. */
 export async function close(ask: Ask, s: string): Promise<void> {
-  for (let many = CLOSED_AT_ONCE; many === CLOSED_AT_ONCE;) {
-    const [row] = await ask({ text: `SELECT ${s}.close_1($1) AS many`, values: [CLOSED_AT_ONCE] });
-    many = Number(row?.["many"]);
-  }
+  while ((await closed(ask, s, true)) === CLOSED_AT_ONCE);
+}
+
+/** In the background. False: another gateway does it just now, and what this one has written last may not be in it. */
+export async function closeSoon(ask: Ask, s: string): Promise<boolean> {
+  const many = await closed(ask, s, false);
+  if (many === CLOSED_AT_ONCE) await close(ask, s);
+  return many !== null;
+}
+
+async function closed(ask: Ask, s: string, wait: boolean): Promise<number | null> {
+  const [row] = await ask({
+    text: `SELECT ${s}.close_1($1, $2) AS many`,
+    values: [CLOSED_AT_ONCE, String(wait)],
+  });
+  const many = row!["many"] ?? null;
+  return many === null ? null : Number(many);
 }
 
 /** Adds numbered entries to the sums of their days, a stride at a time. */

@@ -116,17 +116,25 @@ function restOf(row: LedgerRow): string | null {
   } satisfies Rest);
 }
 
+/** Most calls have none. */
+function othersText(usage: Usage, counted: Columns): string | null {
+  const inColumns = (unit: string) =>
+    counted[COUNTED.indexOf(unit as (typeof COUNTED)[number])] != null;
+  if (Object.keys(usage).every(inColumns)) return null;
+  const others: { [unit: string]: number | undefined } = { ...usage };
+  for (const unit of COUNTED) if (inColumns(unit)) delete others[unit];
+  const text = JSON.stringify(others);
+  return text === "{}" ? null : text;
+}
+
 /** Whole numbers of the units that have columns, and the others as JSON. Columns are added up: what a correction says of units is for the reader. */
 function usageColumns({ kind, usage }: LedgerRow): Columns {
-  const others: { [unit: string]: number | undefined } = { ...usage };
   const counted = COUNTED.map((unit) => {
     const many = usage[unit];
-    if (kind === "adjust" || !Number.isSafeInteger(many) || Object.is(many, -0)) return null;
-    delete others[unit];
-    return String(many);
+    const isWhole = kind !== "adjust" && Number.isSafeInteger(many) && !Object.is(many, -0);
+    return isWhole ? String(many) : null;
   });
-  const text = JSON.stringify(others);
-  return [...counted, text === "{}" ? null : text];
+  return [...counted, othersText(usage, counted)];
 }
 
 /** `began`: when the call's reserve says that it was made; all rows of a call lie together. */

@@ -137,10 +137,10 @@ END $touched$;
 const gate = (s: string): string => `
 -- The gate, for a batch that takes some of what it takes from slices: no row of theirs is another node's.
 CREATE FUNCTION ${s}.apply_sliced_1(${[...ARGUMENTS, ...SLICED].map((each) => each.join(" ")).join(", ")})
-RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $sliced$
-DECLARE said text[] := ${s}.apply_1(${ARGUMENTS.map(([name]) => name).join(", ")}); k int;
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $sliced$
+DECLARE said text := ${s}.apply_1(${ARGUMENTS.map(([name]) => name).join(", ")}); k int;
 BEGIN
-  IF said[1] = 'ok' THEN
+  IF starts_with(said, 'ok;') THEN
     UPDATE ${s}.slice i SET amount = i.amount - x.run, spent = i.spent + x.used
       FROM unnest(i_id, i_need, i_run, i_used) AS x(id, need, run, used)
       WHERE i.meter = x.id AND i.meter = ANY (i_id) AND i.node = (SELECT w.id FROM ${s}.node w WHERE w.epoch = p_node) AND i.amount >= greatest(x.need, x.run, 0);

@@ -87,7 +87,7 @@ CREATE TABLE ${s}.shared (
 
 CREATE TABLE ${s}.chain (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  pos bigint NOT NULL DEFAULT 1, link bytea NOT NULL DEFAULT '') WITH (fillfactor = 20);
+  pos bigint NOT NULL DEFAULT 1, link bytea NOT NULL DEFAULT '', closed timestamptz NOT NULL DEFAULT '-infinity') WITH (fillfactor = 20);
 INSERT INTO ${s}.chain DEFAULT VALUES;
 
 CREATE TABLE ${s}.summed (one boolean PRIMARY KEY DEFAULT true CHECK (one), upto bigint NOT NULL DEFAULT 1);

@@ -2,6 +2,7 @@
 // while the database is away.
 import type { InstanceFacts, StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
 import { checkCommand, claimed } from "tollgate/store";
+import { Ample } from "./ample.ts";
 import { Outage } from "./apart.ts";
 import { leave } from "./beat.ts";
 import { labelled } from "./labelled.ts";
@@ -42,6 +43,7 @@ class InstanceWriter implements Writer {
   readonly #outage: Outage | undefined;
   readonly #room = new Room();
   readonly #denials: Denials | undefined;
+  readonly #ample = new Ample();
 
   constructor(line: Line, settings: WriterSettings) {
     this.#line = line;
@@ -232,6 +234,7 @@ class InstanceWriter implements Writer {
       node: this.#node,
       slices: this.#slices,
       denials: this.#denials,
+      ample: this.#ample,
       now: this.now,
     };
   }

@@ -347,18 +347,15 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   ...of("rows", ["postgres-rules"], {
-    "what a correction says of units is counted": ['kind === "adjust" || ', ""],
+    "what a correction says of units is counted": ['kind !== "adjust" && ', ""],
   }),
   ...of("terms", ["rows", "postgres-terms"], {
     "all are written with each row": ["this.#there.add(terms);", ";"],
     "they are remembered for ever": ["if (this.#by.size >= MOST) this.forget();", ""],
   }),
   ...of("gate", ["postgres-terms"], {
-    "terms that are gone are named": [
-      "IF cardinality(k_terms) > 0 THEN PERFORM",
-      "IF false THEN PERFORM",
-    ],
-    "terms that were erased are named": ["id = ANY (p_known) AND live)", "id = ANY (p_known))"],
+    "terms that are gone are named": ["IF cardinality(k_terms) > 0 AND", "IF false AND"],
+    "terms that were erased are named": ["id = k.id AND live OFFSET", "id = k.id OFFSET"],
   }),
   ...of("erasing", ["postgres-terms"], {
     "what ends in the old words stays": [
@@ -387,6 +384,28 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   ...of("prune", ["postgres-terms"], {
     "terms stay": ["  await swept(ask, s);\n", ""],
+  }),
+  ...of("ample", ["postgres-ample"], {
+    "room is for ever": ["now < room.until && ", ""],
+    "a meter that is not known has room": ["room !== undefined && ", "room === undefined || "],
+    "what the batch took is room": ["max - take - ", "max - "],
+    "it outlives its connection": ["if (made !== this.#made) this.clear();", ""],
+  }),
+  ...of("literal", ["literal"], {
+    "names are in the order of strings": [
+      "unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800",
+      "unit",
+    ],
+  }),
+  ...of("closer", ["postgres-closer"], {
+    "each gateway waits for its turn": ["FOR UPDATE SKIP LOCKED", "FOR UPDATE"],
+    "each look numbers at once": ["closed < clock_timestamp() - interval '${PACE}'", "true"],
+  }),
+  ...of("upkeep", ["postgres-closer"], {
+    "what another one did not see is forgotten": [
+      "if (!done && timers.length > 0) written(LATER_MS);",
+      "",
+    ],
   }),
   ...of("closer", ["postgres-months"], {
     "the next month has no place": ["FOR i IN 0..p_ahead LOOP", "FOR i IN 0..0 LOOP"],

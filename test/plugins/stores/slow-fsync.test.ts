@@ -1,12 +1,12 @@
 // A disk whose fsync takes long, for real: the daemon's own system calls are slowed. Requests take longer and are answered
 // right, the event loop does not notice, and every row is there. Needs a C compiler and Linux, and says so where there is none.
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { Entry } from "tollgate/plugin";
 import { say, speaking, upstream } from "tollgate/testing";
+import { slowFsync } from "../../kit/in-c.ts";
 import { startGateway } from "../../kit/daemon.ts";
 import { quiet, until } from "../../kit/waits.ts";
 
@@ -14,20 +14,13 @@ import { quiet, until } from "../../kit/waits.ts";
 const SLOW_MS = 1_000;
 const AT_ONCE = 40;
 
-function shim(folder: string): string | undefined {
-  const file = join(folder, "slow-fsync.so");
-  const source = join(import.meta.dirname, "slow-fsync.c");
-  const { status } = spawnSync("cc", ["-shared", "-fPIC", "-o", file, source, "-ldl"]);
-  return status === 0 ? file : undefined;
-}
-
 it("slow fsync: everybody waits, nobody is refused, nothing stalls", async (test) => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-fsync-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const preload = process.platform === "linux" ? shim(folder) : undefined;
-  if (preload === undefined) return test.skip("needs Linux and a C compiler");
   const slow = join(folder, "ms");
   writeFileSync(slow, "0");
+  using disk = slowFsync(slow);
+  if (!disk) return test.skip("needs Linux and a C compiler");
   await using up = await upstream(speaking(say("Hello").usage({ input: 10, output: 2 })));
   await using at = await startGateway({
     yaml: `
@@ -37,7 +30,7 @@ store: { use: sqlite, with: { durability: power, ballast_mb: 0 } }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
 `,
-    env: { LD_PRELOAD: preload, SLOW_FSYNC: slow },
+    env: disk.env,
   });
   const ask = (n: number) =>
     fetch(`${at.url}/v1/chat/completions`, {

@@ -1,0 +1,38 @@
+// What Node itself cannot do, as small programs in C, which are built where there is a compiler.
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Compiled extends Disposable {
+  readonly file: string;
+}
+
+/** Of a source beside this file; also another user may run it. Undefined: there is no compiler, or no Linux. */
+export function compiled(source: string, ...flags: readonly string[]): Compiled | undefined {
+  if (process.platform !== "linux") return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-compiled-"));
+  chmodSync(folder, 0o755);
+  const file = join(folder, "program");
+  const words = ["-O2", ...flags, "-o", file, join(import.meta.dirname, source), "-ldl"];
+  const done = {
+    file,
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  };
+  if (spawnSync("cc", words).status === 0) return done;
+  done[Symbol.dispose]();
+  return undefined;
+}
+
+/** Every fsync of what is started with these takes as much longer as the file says, in milliseconds. */
+export function slowFsync(
+  file: string,
+): ({ env: Record<string, string> } & Disposable) | undefined {
+  const shim = compiled("slow-fsync.c", "-shared", "-fPIC");
+  return (
+    shim && {
+      env: { LD_PRELOAD: shim.file, SLOW_FSYNC: file },
+      [Symbol.dispose]: () => shim[Symbol.dispose](),
+    }
+  );
+}

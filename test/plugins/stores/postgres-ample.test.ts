@@ -1,0 +1,119 @@
+// Where there was plenty of room a moment ago a batch is written without a look: it costs no limit, and none is refused that fits.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Store } from "../../../src/plugin/store.ts";
+import { reserve } from "../../../src/testing/store.ts";
+import { Ample } from "../../../plugins/stores/postgres/ample.ts";
+import type { Sum } from "../../../plugins/stores/postgres/calls.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { makePostgres } from "./made-postgres.ts";
+
+const sum = (of: Partial<Sum> = {}): Sum => ({
+  id: "nano_usd|total|0|key:a",
+  max: 1_000n,
+  period: 0,
+  take: 1n,
+  times: 1,
+  unhold: 0n,
+  used: 0n,
+  need: 1n,
+  run: 1n,
+  ...of,
+});
+const state = (level: bigint, held = 0n) => `${level} ${held} 0 1000 0`;
+
+describe("plenty of room", () => {
+  it("is what the gate said of a meter a moment ago, and no other", () => {
+    const ample = new Ample();
+    expect(ample.of([sum()], 1, 0)).toBe(false);
+    ample.heard([sum()], [state(100n)], 0);
+    expect(ample.of([sum()], 1, 0)).toBe(true);
+    expect(ample.of([sum(), sum({ id: "other" })], 1, 0)).toBe(false);
+    expect(ample.of([sum()], 1, 249)).toBe(true);
+    expect(ample.of([sum()], 1, 250)).toBe(false);
+  });
+
+  it("is 64 batches of its size: what was used, what is held and what the batch took are no room", () => {
+    for (const [level, held, is] of [
+      [935n, 0n, true],
+      [936n, 0n, false],
+      [0n, 936n, false],
+      [500n, 435n, true],
+    ] as const) {
+      const ample = new Ample();
+      ample.heard([sum()], [state(level, held)], 0);
+      expect(ample.of([sum()], 0, 0)).toBe(is);
+    }
+    const ample = new Ample();
+    ample.heard([sum()], [state(0n)], 0);
+    expect(ample.of([sum({ need: 15n })], 0, 0)).toBe(true);
+    expect(ample.of([sum({ need: 16n })], 0, 0)).toBe(false);
+  });
+
+  it("is counted in calls where a rate is counted in time", () => {
+    const rate = sum({ period: 60_000 });
+    for (const [calls, is] of [
+      [935n, true],
+      [936n, false],
+    ] as const) {
+      const ample = new Ample();
+      ample.heard([rate], [state(calls * 60_000n)], 0);
+      expect(ample.of([rate], 0, 0)).toBe(is);
+    }
+  });
+
+  it("is not needed where calls end alone, but their meter is to be known", () => {
+    const ends = sum({ max: null, need: null, take: 0n });
+    const ample = new Ample();
+    expect(ample.of([ends], 0, 0)).toBe(false);
+    ample.heard([ends], [state(10_000n)], 0);
+    expect(ample.of([ends], 0, 0)).toBe(true);
+    expect(ample.of([sum()], 0, 0)).toBe(false);
+  });
+
+  it("is not known at another connection, nor after trouble", () => {
+    const ample = new Ample();
+    ample.of([], 1, 0);
+    ample.heard([sum()], [state(0n)], 0);
+    expect(ample.of([sum()], 2, 0)).toBe(false);
+    ample.heard([sum()], [state(0n)], 0);
+    ample.clear();
+    expect(ample.of([sum()], 2, 0)).toBe(false);
+  });
+
+  it("keeps no more than some thousand meters in mind", () => {
+    const ample = new Ample();
+    ample.heard([sum()], [state(0n)], 0);
+    for (let i = 0; i < 10_000; i++) ample.heard([sum({ id: `m${i}` })], [state(0n)], 0);
+    expect(ample.of([sum()], 0, 0)).toBe(false);
+  });
+});
+
+describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
+  let server: Postgres;
+  beforeAll(async () => void (server = await startPostgres()));
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  const claims = (take: bigint) =>
+    [{ scope: "account:a", unit: "nano_usd", max: 10_000n, per: "total", take }] as const;
+  let n = 0;
+  const taken = async (store: Store, take: bigint, calls = 1): Promise<number> => {
+    const batch = Array.from({ length: calls }, () =>
+      reserve(`ample.${n++}`, { at: Date.now(), claims: claims(take) }),
+    );
+    return (await store.apply(batch)).filter(({ ok }) => ok).length;
+  };
+
+  it("lets no more through where another one has taken it meanwhile, and all that fits", async () => {
+    const url = await server.database();
+    const { store: one, another, end } = await makePostgres(url, { clock: "database" });
+    const other = await another();
+    await one.open({ instance: "one" });
+    await other.open({ instance: "other" });
+    expect(await taken(one, 1n, 5)).toBe(5);
+    // It has seen the room, and the other one leaves seven of it.
+    expect(await taken(other, 9_988n)).toBe(1);
+    expect(await taken(one, 1n, 20)).toBe(7);
+    expect(await taken(one, 1n)).toBe(0);
+    await end();
+  });
+});

@@ -1,0 +1,79 @@
+// Entries get their numbers in the background by one gateway at a time, a few times a second however many there are; and all of them get one.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Store } from "../../../src/plugin/store.ts";
+import { reserve } from "../../../src/testing/store.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { quiet, until } from "../../kit/waits.ts";
+import { askAt, makePostgres } from "./made-postgres.ts";
+
+async function leftAt(ask: ReturnType<typeof askAt>["ask"]): Promise<number> {
+  const [row] = await ask("SELECT count(*) AS many FROM tollgate.batch WHERE pos IS NULL");
+  return Number(row!["many"]);
+}
+
+describe.skipIf(!hasPostgres())("numbers in the background", () => {
+  let server: Postgres;
+  beforeAll(async () => void (server = await startPostgres({ settings: ["track_functions=pl"] })));
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  it("are given by one gateway at a time, and not twice within a moment", async () => {
+    const url = await server.database();
+    const { store, end } = await makePostgres(url);
+    await using by = askAt(url);
+    await using other = askAt(url);
+    await store.open({ instance: "one" });
+    await store.apply([reserve("a.1", { at: Date.now(), claims: [] })]);
+    const soon = async () => (await other.ask("SELECT tollgate.close_1(9, false) AS many"))[0]!;
+    await by.ask("BEGIN");
+    await by.ask("UPDATE tollgate.chain SET closed = '-infinity'");
+    expect(await soon()).toEqual({ many: null });
+    await by.ask("COMMIT");
+    expect((await soon())["many"]).not.toBeNull();
+    expect(await soon()).toEqual({ many: null });
+    // A reader waits for none of this.
+    await store.apply([reserve("a.2", { at: Date.now(), claims: [] })]);
+    expect((await store.entries({}, { limit: 9 })).items).toHaveLength(2);
+    await end();
+  });
+
+  it("are given to what was written just after another gateway gave them", async () => {
+    const url = await server.database();
+    const { store, end } = await makePostgres(url);
+    await using by = askAt(url);
+    await store.open({ instance: "one" });
+    await store.apply([reserve("c.1", { at: Date.now(), claims: [] })]);
+    await by.ask("SELECT tollgate.close_1(9, true)");
+    await store.apply([reserve("c.2", { at: Date.now(), claims: [] })]);
+    await until(async () => (await leftAt(by.ask)) === 0);
+    await end();
+  });
+
+  it("are given to the last entry of each, though another one was at it", async () => {
+    const url = await server.database();
+    const { store, another, end } = await makePostgres(url);
+    const stores: Store[] = [store];
+    while (stores.length < 6) stores.push(await another());
+    for (const [i, one] of stores.entries()) await one.open({ instance: `node-${i}` });
+    await using by = askAt(url);
+    const called = async () => {
+      const [row] = await by.ask(
+        "SELECT coalesce(sum(calls), 0) AS many FROM pg_stat_user_functions WHERE funcname = 'close_1'",
+      );
+      return Number(row!["many"]);
+    };
+    let n = 0;
+    // By the clock: how often in a second is the promise.
+    const began = performance.now();
+    while (performance.now() - began < 2_000) {
+      await Promise.all(
+        stores.map((store) => store.apply([reserve(`b.${n++}`, { at: Date.now(), claims: [] })])),
+      );
+      await quiet(20);
+    }
+    await until(async () => (await leftAt(by.ask)) === 0);
+    const seconds = (performance.now() - began) / 1_000;
+    await end();
+    // Five of a second number, and each gateway looks once a second.
+    expect(await called()).toBeLessThanOrEqual((5 + 2 * stores.length) * (seconds + 1));
+  });
+});

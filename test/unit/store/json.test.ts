@@ -1,0 +1,39 @@
+// Records as JSON that keeps big integers.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { fromJson, toJson } from "tollgate/store";
+
+const part = fc.letrec((tie) => ({
+  any: fc.oneof(
+    { maxDepth: 4 },
+    fc.bigInt(),
+    fc.string(),
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie("any"), { maxLength: 4 }),
+    fc.dictionary(fc.string(), tie("any"), { maxKeys: 4 }),
+  ),
+})).any;
+
+it("is read as the value that was written, wherever its big integers stand", () => {
+  fc.assert(
+    fc.property(part, (value) => {
+      const before = structuredClone(value);
+      const text = toJson(value);
+      expect(fromJson(text)).toEqual(value);
+      // It is not changed by being written.
+      expect(value).toEqual(before);
+    }),
+  );
+});
+
+it("is what JSON makes of it where no big integer is in it", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      expect(toJson(value)).toBe(JSON.stringify(value));
+    }),
+  );
+  const dated = { at: new Date(0), nothing: undefined, list: [undefined, 1n] };
+  expect(toJson(dated)).toBe('{"at":"1970-01-01T00:00:00.000Z","list":[null,{"~bigint":"1"}]}');
+});
