@@ -9,6 +9,7 @@
 // The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
 
 import { BOOKED, TERMS, TYPES } from "./columns.ts";
+import { termsFrom } from "./terms.ts";
 
 /** What a meter takes in: its own unit, or what a rate's level is counted in. */
 const DRAINED = `least(greatest(greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * coalesce(x.max, m.max, 0), 0)
@@ -49,15 +50,15 @@ export const ARGUMENTS: readonly (readonly [name: string, type: string])[] = [
   ["g_usage", "text[]"],
   ["g_cost", "bigint[]"],
   ["k_terms", "bigint[]"],
-  ["t_id", "bigint[]"],
-  ...TERMS.map((name) => [`t_${name}`, "text[]"] as const),
+  // Seldom any: JSON, and empty without them.
+  ["t_new", "text"],
   ["e_terms", "bigint[]"],
   ...BOOKED.map((name) => [`e_${name}`, `${TYPES[name] ?? "text"}[]`] as const),
 ];
 
 const named = (prefix: string): readonly string[] =>
   ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith(prefix));
-const [NEW_TERMS, ENTRIES] = [named("t_"), named("e_")];
+const ENTRIES = named("e_");
 const bare = (names: readonly string[]): string => names.map((name) => name.slice(2)).join(", ");
 
 /** `s`: the schema. */
@@ -148,8 +149,9 @@ BEGIN
   IF cardinality(e_kind) > 0 THEN
     INSERT INTO ${s}.open (attempt, node, began)
       SELECT e.attempt, p_node, e.began FROM unnest(e_kind, e_attempt, e_began) AS e(kind, attempt, began) WHERE e.kind = 0;
-    IF cardinality(t_id) > 0 THEN
-      INSERT INTO ${s}.terms (node, ${bare(NEW_TERMS)}) SELECT p_node, t.* FROM unnest(${NEW_TERMS.join(", ")}) AS t;
+    IF t_new <> '' THEN
+      INSERT INTO ${s}.terms (node, id, ${TERMS.join(", ")}) SELECT p_node, t.*
+        FROM ${termsFrom("t_new")};
     END IF;
     ${KNOWN(s)}
     INSERT INTO ${s}.booked (node, n, i, ${bare(ENTRIES)})

@@ -9,7 +9,7 @@ import { numbers, texts } from "./literal.ts";
 import { verdictsOf } from "./replay.ts";
 import { hashOf } from "./rows.ts";
 import { SLICED } from "./slicing.ts";
-import { bookedArrays, bookedLine, termsArrays, type KnownTerms } from "./terms.ts";
+import { bookedArrays, bookedLine, termsText, type KnownTerms } from "./terms.ts";
 
 /** synced: a plain commit. flushed: the same promise, with locks given back before the flush. relaxed: no flush. */
 export type Durability = "synced" | "flushed" | "relaxed";
@@ -38,7 +38,7 @@ export interface Missed {
 }
 
 const FLUSH =
-  "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, '', '')";
+  "SELECT concat(set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, '', ''))";
 
 const castsOf = (all: readonly (readonly [name: string, type: string])[]) =>
   all.map(([, type], i) => `$${i + 1}::${type}`).join(", ");
@@ -88,7 +88,7 @@ export async function pass(
     texts(heard.map(({ usage }) => JSON.stringify(usage))),
     numbers(heard.map(({ costNano }) => costNano ?? null)),
     numbers(known),
-    ...termsArrays(fresh),
+    fresh.length === 0 ? "" : termsText(fresh),
     ...bookedArrays(rows),
   ];
   if (sliced.length > 0)

@@ -95,8 +95,7 @@ export const takenOf = (rest: string | null): readonly Taken[] =>
 
 function restOf(row: LedgerRow): string | null {
   const { request, n } = row;
-  const named = namedBy(row.attempt);
-  const isNamed = named.request === request && named.n === n;
+  const isNamed = Number.isSafeInteger(n) && n >= 0 && row.attempt === `${request}.${n}`;
   if (row.kind === "reserve") {
     if (isNamed && row.taken.length === 0) return null;
     return textOf({

@@ -36,7 +36,7 @@ CREATE TABLE ${s}.batch (
   node int NOT NULL, n bigint NOT NULL, at timestamptz NOT NULL, hash bytea NOT NULL, entries int NOT NULL,
   pos bigint, link bytea) PARTITION BY RANGE (at);
 CREATE INDEX batch_of ON ${s}.batch (node, n);
-CREATE INDEX batch_at ON ${s}.batch (pos);
+CREATE INDEX batch_at ON ${s}.batch (pos) WHERE pos IS NOT NULL;
 CREATE INDEX batch_new ON ${s}.batch (node, n) WHERE pos IS NULL;
 CREATE TABLE ${s}.batch_other PARTITION OF ${s}.batch DEFAULT;
 

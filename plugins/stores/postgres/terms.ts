@@ -81,11 +81,18 @@ export class KnownTerms {
   }
 }
 
-/** As arrays: one of numbers, and one for each column. */
-export const termsArrays = (fresh: readonly Terms[]): readonly string[] => [
-  numbers(fresh.map(({ id }) => id)),
-  ...TERMS.map((_, i) => texts(fresh.map(({ columns }) => columns[i]!))),
-];
+/** As the gate reads them. */
+export const termsText = (fresh: readonly Terms[]): string =>
+  JSON.stringify(
+    fresh.map(({ id, columns }) => ({
+      id,
+      ...Object.fromEntries(TERMS.map((name, i) => [name, columns[i]])),
+    })),
+  );
+
+/** The same as rows `t`. */
+export const termsFrom = (text: string): string =>
+  `json_to_recordset(${text}::json) AS t(id bigint, ${TERMS.map((name) => `${name} text`).join(", ")})`;
 
 /** Rows as arrays: the numbers of their terms, and one for each column. */
 export const bookedArrays = (rows: readonly Booked[]): readonly string[] => [
@@ -107,8 +114,8 @@ export function booking(
   const asked: Question[] = [];
   if (fresh.length > 0)
     asked.push({
-      text: `INSERT INTO ${s}.terms (node, id, ${TERMS.join(", ")}) SELECT $1::int, t.* FROM unnest(${casts(2, ["bigint", ...TERMS.map(() => "text")])}) AS t`,
-      values: [epoch, ...termsArrays(fresh)],
+      text: `INSERT INTO ${s}.terms (node, id, ${TERMS.join(", ")}) SELECT $1::int, t.* FROM ${termsFrom("$2")}`,
+      values: [epoch, termsText(fresh)],
     });
   if (known.length > 0)
     asked.push({ text: `SELECT ${s}.terms_1($1, $2)`, values: [epoch, numbers(known)] });

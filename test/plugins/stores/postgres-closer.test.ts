@@ -42,6 +42,8 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     await using by = askAt(url);
     await store.open({ instance: "one" });
     await store.apply([reserve("c.1", { at: Date.now(), claims: [] })]);
+    // A moment before this one looks.
+    await quiet(150);
     await by.ask("SELECT tollgate.close_1(9, true)");
     await store.apply([reserve("c.2", { at: Date.now(), claims: [] })]);
     await until(async () => (await leftAt(by.ask)) === 0);
