@@ -4,6 +4,7 @@
 // slow-road PORT MICROSECONDS: says at which port of its own it listens, and ends with its standard input.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -14,6 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MOST 4096
+#define SECOND 1000000000L
+
 struct chunk {
   struct chunk *next;
   long due;
@@ -22,10 +26,14 @@ struct chunk {
   char bytes[65536];
 };
 
+/** The other end of each connection, by its number, and which ends have heard the last of it. */
+static int other[MOST];
+static char over[MOST];
+
 static long now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000L + t.tv_nsec;
+  return t.tv_sec * SECOND + t.tv_nsec;
 }
 
 static struct sockaddr_in loopback(int port) {
@@ -41,9 +49,35 @@ static void watch(int epoll, int socket) {
   epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event);
 }
 
+static void take(int epoll, int listener, const struct sockaddr_in *server) {
+  int client = accept(listener, NULL, NULL), road = socket(AF_INET, SOCK_STREAM, 0);
+  if (client < 0 || road < 0 || client >= MOST || road >= MOST || connect(road, (void *)server, sizeof *server)) {
+    if (client >= 0) close(client);
+    if (road >= 0) close(road);
+    return;
+  }
+  other[client] = road, other[road] = client;
+  over[client] = over[road] = 0;
+  watch(epoll, client), watch(epoll, road);
+}
+
+static void send_on(const struct chunk *chunk) {
+  int to = chunk->to, from = other[to];
+  for (ssize_t sent = 0; sent < chunk->length;) {
+    ssize_t more = send(to, chunk->bytes + sent, chunk->length - sent, MSG_NOSIGNAL);
+    if (more <= 0) break;
+    sent += more;
+  }
+  if (chunk->length > 0) return;
+  shutdown(to, SHUT_WR);
+  over[to] = 1;
+  // Nothing is on its way any more, either way.
+  if (over[from]) close(to), close(from);
+}
+
 int main(int count, char **words) {
   if (count != 3) return 2;
-  struct sockaddr_in own = loopback(0), server = loopback(atoi(words[1]));
+  struct sockaddr_in server = loopback(atoi(words[1])), own = loopback(0);
   long delay = atol(words[2]) * 1000;
   socklen_t size = sizeof own;
   int listener = socket(AF_INET, SOCK_STREAM, 0), epoll = epoll_create1(0);
@@ -53,30 +87,23 @@ int main(int count, char **words) {
   prctl(PR_SET_TIMERSLACK, 1);
   watch(epoll, listener);
   watch(epoll, 0);
-  // The other end of each connection, by its number; both ends are closed once each of them has said its last.
-  static int other[65536];
   // One delay for all: what comes first is due first.
   struct chunk *first = NULL, **last = &first;
   for (;;) {
     struct timespec wait = {0}, *longest = NULL;
     if (first) {
       long left = first->due - now();
-      if (left > 0) wait.tv_nsec = left;
+      if (left > 0) wait.tv_sec = left / SECOND, wait.tv_nsec = left % SECOND;
       longest = &wait;
     }
     struct epoll_event events[64];
     int many = epoll_pwait2(epoll, events, 64, longest, NULL);
+    if (many < 0 && errno != EINTR) return 1;
     for (int i = 0; i < many; i++) {
       int from = events[i].data.fd;
       if (from == 0) return 0;
       if (from == listener) {
-        int client = accept(listener, NULL, NULL), road = socket(AF_INET, SOCK_STREAM, 0);
-        if (connect(road, (void *)&server, sizeof server)) {
-          close(client), close(road);
-          continue;
-        }
-        other[client] = road, other[road] = client;
-        watch(epoll, client), watch(epoll, road);
+        take(epoll, listener, &server);
         continue;
       }
       struct chunk *chunk = malloc(sizeof *chunk);
@@ -88,12 +115,7 @@ int main(int count, char **words) {
     for (long t = now(); first && first->due <= t;) {
       struct chunk *chunk = first;
       if (!(first = chunk->next)) last = &first;
-      if (chunk->length <= 0) shutdown(chunk->to, SHUT_WR);
-      for (ssize_t sent = 0; sent < chunk->length;) {
-        ssize_t more = send(chunk->to, chunk->bytes + sent, chunk->length - sent, MSG_NOSIGNAL);
-        if (more <= 0) break;
-        sent += more;
-      }
+      send_on(chunk);
       free(chunk);
     }
   }

@@ -21,12 +21,15 @@ export async function slowRoad({ port, ms }: { port: number; ms: number }): Prom
   const road = spawn(program.file, [`${port}`, `${Math.round(ms * 1_000)}`], {
     stdio: ["pipe", "pipe", "inherit"],
   });
-  const [own] = (await once(road.stdout, "data")) as [Buffer];
+  const over = once(road, "exit");
+  const [own] = (await Promise.race([
+    once(road.stdout, "data"),
+    over.then(() => Promise.reject(new Error("There is no road: it ended before it began."))),
+  ])) as [Buffer];
   return {
     through: (url) =>
       Object.assign(new URL(url), { hostname: "127.0.0.1", port: `${own}`.trim() }).href,
     async [Symbol.asyncDispose]() {
-      const over = once(road, "exit");
       road.stdin.end();
       await over;
       program[Symbol.dispose]();

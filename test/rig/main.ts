@@ -14,6 +14,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   "fleet-hot": () => import("./fleet-hot.ts"),
   "fleet-mutants": () => import("./fleet-mutants.ts"),
   "fleet-roll": () => import("./fleet-roll.ts"),
+  "fleet-worlds": () => import("./fleet-worlds.ts"),
   "fleet-size": () => import("./fleet-size.ts"),
   "fleet-model": () => import("./fleet-model.ts"),
   "fleet-row": () => import("./fleet-row.ts"),

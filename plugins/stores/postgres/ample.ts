@@ -26,8 +26,10 @@ export class Ample {
   /** `states`: as the gate has said them, from before the batch. */
   heard(sums: readonly Sum[], states: readonly string[], now = performance.now()): void {
     if (this.#room.size + sums.length > MOST) this.clear();
-    sums.forEach(({ id }, i) => {
-      this.#room.set(id, { left: leftOf(sums[i]!, states[i]!), until: now + MOMENT_MS });
+    sums.forEach((sum, i) => {
+      // A batch that gives to it alone says no limit.
+      const left = sum.max === null ? this.#room.get(sum.id)?.left : leftOf(sum, states[i]!);
+      this.#room.set(sum.id, { left: left ?? 0n, until: now + MOMENT_MS });
     });
   }
 
@@ -37,9 +39,8 @@ export class Ample {
   }
 }
 
-/** After the batch. What a rate gets back meanwhile is not counted; of a meter that the batch gives to alone it is enough that it is there. */
+/** After the batch. What a rate gets back meanwhile is not counted. */
 function leftOf({ max, period, take }: Sum, state: string): bigint {
-  if (max === null) return 0n;
   const [level, held] = state.split(" ", 2).map(BigInt) as [bigint, bigint];
-  return max - take - (period === 0 ? level + held : level / BigInt(period));
+  return max! - take - (period === 0 ? level + held : level / BigInt(period));
 }

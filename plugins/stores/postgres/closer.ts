@@ -16,7 +16,7 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM ${s}.batch WHERE pos IS NULL) THEN RETURN 0; END IF;
     SELECT pos, link INTO last FROM ${s}.chain FOR UPDATE;
   ELSE
-    SELECT pos, link INTO last FROM ${s}.chain WHERE closed < clock_timestamp() - interval '${PACE}' FOR UPDATE SKIP LOCKED;
+    SELECT pos, link INTO last FROM ${s}.chain WHERE closed NOT BETWEEN clock_timestamp() - interval '${PACE}' AND clock_timestamp() FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN NULL; END IF;
   END IF;
   number := last.pos; head := last.link;

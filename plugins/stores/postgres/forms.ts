@@ -56,9 +56,16 @@ export interface Standing {
 /** Reads only. */
 export async function standing(ask: Ask, s: string): Promise<Standing> {
   const [there] = await ask({
-    text: "SELECT to_regclass($1)::text AS form",
+    text: "SELECT to_regclass($1)::text AS form, current_setting('server_encoding') AS encoding",
     values: [`${s}.form`],
   });
+  // Also the order in which meters are locked is that of their bytes.
+  if (there?.["encoding"] !== "UTF8")
+    fail(
+      "invalid",
+      `The database keeps texts as ${there?.["encoding"]}, which has no place for some that calls have. Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
+      { code: "not_utf8" },
+    );
   if (there?.["form"] == null)
     return { form: 0, known: KNOWN, expand: FORMS.map(({ form }) => form), contract: [], older: 0 };
   const [rows, nodes] = await all<readonly Row[]>([

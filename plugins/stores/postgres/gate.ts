@@ -29,6 +29,7 @@ const meterOf = (s: string, locked = ""): string =>
 
 /** Time that goes back by more than this is a clock that was set back, and not a little disorder. */
 const DISORDER_MS = 10_000;
+const BACK = `x.period > 0 AND m.at - t > ${DISORDER_MS}`;
 
 /** Arguments of the gate, in their order, with their types. */
 export const ARGUMENTS: readonly (readonly [name: string, type: string])[] = [
@@ -116,7 +117,7 @@ BEGIN
   IF p_later THEN setting := set_config('synchronous_commit', 'off', true); END IF;
   SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f WHERE f.one;
   IF NOT p_sure AND cardinality(m_id) > 0 THEN
-    SELECT bool_and(${FITS}), bool_or(x.period > 0 AND m.at - t > ${DISORDER_MS}), bool_or(m.id IS NULL)
+    SELECT bool_and(${FITS}), bool_or(${BACK}), bool_or(m.id IS NULL)
       INTO fits, back, fresh FROM ${SUMS} LEFT JOIN ${meterOf(s)} ON true;
     IF back THEN RETURN 'look;' || versions || ';' || t; END IF;
     IF NOT fits THEN
@@ -161,9 +162,9 @@ BEGIN
   INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
   IF cardinality(m_id) > 0 THEN
     IF fresh THEN PERFORM ${s}.lock_1(m_id); END IF;
-    SELECT bool_and(${FITS}), string_agg(${STATE}, ';'), array_agg(m.place)
-      INTO fits, states, places FROM ${SUMS} CROSS JOIN ${meterOf(s, "FOR NO KEY UPDATE")};
-    IF fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
+    SELECT bool_and(${FITS}), bool_or(${BACK}), string_agg(${STATE}, ';'), array_agg(m.place)
+      INTO fits, back, states, places FROM ${SUMS} CROSS JOIN ${meterOf(s, "FOR NO KEY UPDATE")};
+    IF back OR fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
     UPDATE ${s}.meter m SET
         level = CASE WHEN x.period = 0 THEN m.level + x.used ELSE ${DRAINED} + x.take * x.period END,
         held = CASE WHEN x.period = 0 THEN m.held - x.unhold + x.take ELSE 0 END,

@@ -174,7 +174,7 @@ const ledgerOf = (
     const [row] = await reports({
       text: `SELECT (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE n.nspname = $1 AND c.relkind = 'r') AS bytes,
-        (SELECT e.at FROM (SELECT node, n FROM ${s}.batch WHERE entries > 0 ORDER BY pos LIMIT 1) b
+        (SELECT e.at FROM (SELECT node, n FROM ${s}.batch WHERE entries > 0 AND pos IS NOT NULL ORDER BY pos LIMIT 1) b
           JOIN ${s}.entry e ON e.node = b.node AND e.n = b.n ORDER BY e.i LIMIT 1) AS oldest`,
       values: [s],
     });

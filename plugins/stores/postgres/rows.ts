@@ -43,7 +43,9 @@ function labelsText(labels: LedgerRow["labels"]): string | null {
   let said: { [name: string]: string } | undefined;
   for (const name in labels) {
     const value = labels[name];
-    if (value !== undefined) (said ??= {})[clean(name)] = clean(value);
+    // Also one that is called __proto__.
+    if (value !== undefined)
+      (said ??= Object.create(null) as { [name: string]: string })[clean(name)] = clean(value);
   }
   return said ? JSON.stringify(said) : null;
 }

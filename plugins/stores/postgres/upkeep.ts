@@ -3,7 +3,7 @@
 import type { Ask } from "./line.ts";
 import { closeSoon, summed } from "./reads.ts";
 
-/** Entries are numbered so soon after they are written, where nothing asks for them earlier. */
+/** Entries are numbered so soon after they are written, where nothing asks for them earlier and no other gateway is at it. */
 const NUMBERED_MS = 250;
 /** Where another gateway does it, this one looks once more whether its last entries were among them. */
 const LATER_MS = 1_000;

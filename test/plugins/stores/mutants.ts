@@ -385,10 +385,16 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   ...of("prune", ["postgres-terms"], {
     "terms stay": ["  await swept(ask, s);\n", ""],
   }),
+  ...of("gate", ["postgres-ample"], {
+    "a clock that was set back is not seen without a look": ["IF back OR fits", "IF fits"],
+  }),
+  ...of("reads", ["postgres-rules"], {
+    "the oldest entry is looked for in all": ["entries > 0 AND pos IS NOT NULL", "entries > 0"],
+  }),
   ...of("ample", ["postgres-ample"], {
     "room is for ever": ["now < room.until && ", ""],
     "a meter that is not known has room": ["room !== undefined && ", "room === undefined || "],
-    "what the batch took is room": ["max - take - ", "max - "],
+    "what the batch took is room": ["max! - take -", "max! -"],
     "it outlives its connection": ["if (made !== this.#made) this.clear();", ""],
   }),
   ...of("literal", ["literal"], {
@@ -399,7 +405,14 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   ...of("closer", ["postgres-closer"], {
     "each gateway waits for its turn": ["FOR UPDATE SKIP LOCKED", "FOR UPDATE"],
-    "each look numbers at once": ["closed < clock_timestamp() - interval '${PACE}'", "true"],
+    "each look numbers at once": [
+      "closed NOT BETWEEN clock_timestamp() - interval '${PACE}' AND clock_timestamp()",
+      "true",
+    ],
+    "a clock that was set back stops it": [
+      "closed NOT BETWEEN clock_timestamp() - interval '${PACE}' AND clock_timestamp()",
+      "closed < clock_timestamp() - interval '${PACE}'",
+    ],
   }),
   ...of("upkeep", ["postgres-closer"], {
     "what another one did not see is forgotten": [

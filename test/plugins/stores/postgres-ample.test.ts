@@ -5,7 +5,7 @@ import { reserve } from "../../../src/testing/store.ts";
 import { Ample } from "../../../plugins/stores/postgres/ample.ts";
 import type { Sum } from "../../../plugins/stores/postgres/calls.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { makePostgres } from "./made-postgres.ts";
+import { askAt, makePostgres } from "./made-postgres.ts";
 
 const sum = (of: Partial<Sum> = {}): Sum => ({
   id: "nano_usd|total|0|key:a",
@@ -68,6 +68,10 @@ describe("plenty of room", () => {
     ample.heard([ends], [state(10_000n)], 0);
     expect(ample.of([ends], 0, 0)).toBe(true);
     expect(ample.of([sum()], 0, 0)).toBe(false);
+    // What was known of its room stays known.
+    ample.heard([sum()], [state(0n)], 0);
+    ample.heard([ends], [state(0n)], 200);
+    expect(ample.of([sum()], 0, 300)).toBe(true);
   });
 
   it("is not known at another connection, nor after trouble", () => {
@@ -114,6 +118,27 @@ describe.skipIf(!hasPostgres())("a gateway that is sure of room", () => {
     expect(await taken(other, 9_988n)).toBe(1);
     expect(await taken(one, 1n, 20)).toBe(7);
     expect(await taken(one, 1n)).toBe(0);
+    await end();
+  });
+
+  it("sees that the database's clock was set back, and rates hold by its time from then on", async () => {
+    const url = await server.database();
+    const { store, end } = await makePostgres(url, { clock: "database" });
+    await using by = askAt(url);
+    await store.open({ instance: "one" });
+    const rate = { scope: "key:k", unit: "requests", max: 1_000, per: "hour", take: 1n } as const;
+    const ask = async () => {
+      const [verdict] = await store.apply([
+        reserve(`ample.${n++}`, { at: Date.now(), claims: [rate] }),
+      ]);
+      expect(verdict).toMatchObject({ ok: true });
+    };
+    await ask();
+    await by.ask("UPDATE tollgate.meter SET at = at + 3600000 WHERE id LIKE 'requests|hour|%'");
+    await ask();
+    const [meter] = await by.ask("SELECT at FROM tollgate.meter WHERE id LIKE 'requests|hour|%'");
+    // By the clock: it is an hour behind the meter's or none at all.
+    expect(Number(meter!["at"])).toBeLessThan(Date.now() + 1_800_000);
     await end();
   });
 });

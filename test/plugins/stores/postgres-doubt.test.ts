@@ -3,50 +3,19 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { faultOf } from "../../../src/model/error.ts";
 import type { StoreNews } from "../../../src/plugin/instance.ts";
 import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
-import type { Line } from "../../../plugins/stores/postgres/line.ts";
-import { Line as RealLine } from "../../../plugins/stores/postgres/line.ts";
+import { Line } from "../../../plugins/stores/postgres/line.ts";
 import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import { random } from "../../../src/testing/random.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { askAt, makePostgres, settings, TABLES } from "./made-postgres.ts";
+import { brittle } from "./brittle.ts";
+import { copyOf } from "./set-back.ts";
+import { askAt, makePostgres, settings } from "./made-postgres.ts";
 
 const claim = { scope: "key:k", unit: "nano_usd", max: 10n ** 9n, per: "total" } as const;
 const rate = { scope: "key:k", unit: "requests", max: 1_000_000, per: "hour" } as const;
-
-/** Breaks before a statement is sent, or after it was answered, by chance. */
-function brittle(line: RealLine, chance: () => number): Line {
-  const broken = () => Object.assign(new Error("broken"), { code: "ECONNRESET" });
-  let calm = true;
-  let over = 0;
-  return Object.assign(Object.create(null), {
-    calm: (yes: boolean) => void (calm = yes),
-    get made() {
-      return line.made;
-    },
-    get there() {
-      return line.there;
-    },
-    drop: () => line.drop(),
-    end: () => line.end(),
-    async ask() {
-      const ask = await line.ask();
-      const { made } = line;
-      return async (question: Parameters<typeof ask>[0]) => {
-        const luck = calm ? 1 : chance();
-        // What follows is not sent either.
-        if (luck < 0.04) over = made;
-        if (over === made) throw broken();
-        const answer = await ask(question);
-        if (luck < 0.08) over = made;
-        if (over === made) throw broken();
-        return answer;
-      };
-    },
-  }) as never;
-}
 
 describe.skipIf(!hasPostgres())("the postgres store", () => {
   let server: Postgres;
@@ -62,10 +31,10 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await made.store.open({ instance: "reader" });
     const next = random(5);
     const { address } = settings(url);
-    const line = brittle(new RealLine(() => configOf(address, { statementMs: 2_000 })), next);
+    const line = brittle(new Line(() => configOf(address, { statementMs: 2_000 })), next);
     const writer = createWriter(line, { ...settings(url), clock: "database", named: true });
     await writer.open({ instance: "writer" }, () => {});
-    (line as unknown as { calm(yes: boolean): void }).calm(false);
+    line.calm(false);
     const tell = async (batch: readonly StoreCommand[]): Promise<readonly Verdict[]> => {
       for (;;)
         try {
@@ -117,19 +86,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const made = await makePostgres(url, { clock: "database" });
     const { store } = made;
     await using by = askAt(url);
-    // A replica is behind as a whole: of one moment, whatever the gateway closes or adds up meanwhile.
-    const save = () =>
-      by.ask(`BEGIN ISOLATION LEVEL REPEATABLE READ;
-        ${TABLES.map(
-          (t) =>
-            `DROP TABLE IF EXISTS public.${t}_then; CREATE TABLE public.${t}_then AS TABLE tollgate.${t};`,
-        ).join(" ")}
-        COMMIT`);
-    const setBack = () =>
-      by.ask(`BEGIN; SET LOCAL session_replication_role = replica;
-        LOCK TABLE ${TABLES.map((t) => `tollgate.${t}`).join(", ")};
-        ${TABLES.map((t) => `DELETE FROM tollgate.${t}; INSERT INTO tollgate.${t} OVERRIDING SYSTEM VALUE SELECT * FROM public.${t}_then;`).join(" ")}
-        COMMIT; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`);
+    const { save, setBack } = copyOf(by.ask);
     const news: StoreNews[] = [];
     if (_what === "not at all") await save().catch(() => by.ask("ROLLBACK"));
     await store.open({ instance: "one" }, (one) => void news.push(one));

@@ -8,7 +8,8 @@ import { random } from "../../../src/testing/random.ts";
 import { postgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
 import { reading } from "../../../plugins/stores/postgres/pool.ts";
-import { summed } from "../../../plugins/stores/postgres/reads.ts";
+import type { Ask } from "../../../plugins/stores/postgres/line.ts";
+import { readsOf, summed } from "../../../plugins/stores/postgres/reads.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { makeMemory } from "./made.ts";
 import { askAt, makePostgres, settings } from "./made-postgres.ts";
@@ -29,6 +30,39 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     url = await server.database();
   });
   afterAll(() => server?.[Symbol.asyncDispose]());
+
+  it("has a database that keeps every text, and refuses another one in words", async () => {
+    await server.sql(server.url, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
+    const latin = Object.assign(new URL(server.url), { pathname: "/latin" }).href;
+    const store = postgresStore(settings(latin));
+    await expect(store.open({ instance: "one" })).rejects.toThrow(
+      /keeps texts as LATIN1.+ENCODING 'UTF8'/,
+    );
+    await store.close();
+  });
+
+  it("finds its oldest entry by an index, however many there are", async () => {
+    const made = await makePostgres(url);
+    await made.store.open({ instance: "one" });
+    await using by = askAt(url);
+    const plans: string[] = [];
+    const explained: Ask = async ({ text, values }) => {
+      await by.ask("SET enable_seqscan = off");
+      const rows = await by.question({ text: `EXPLAIN ${text}`, ...(values && { values }) });
+      plans.push(rows.map((row) => row["QUERY PLAN"]).join("\n"));
+      return [];
+    };
+    await readsOf(
+      explained,
+      explained,
+      "tollgate",
+      (at) => at,
+      async () => {},
+    ).size();
+    // All of them in order is what it would take without one.
+    expect(plans.join()).toContain("pos_idx");
+    await made.end();
+  });
 
   it("runs as a role that can neither change nor delete a row of the ledger, and reports as one that reads", async () => {
     const own = await server.database();

@@ -36,7 +36,7 @@ const said = fc.record({
   taken: fc.array(fc.tuple(word, fc.bigInt(0n, 99n)), { maxLength: 2 }),
   labels: fc
     .dictionary(
-      fc.oneof(fc.string(), fc.constant("~bigint")),
+      fc.oneof(fc.string(), fc.constantFrom("~bigint", "__proto__")),
       fc.oneof(fc.string(), fc.constant("12")),
       { maxKeys: 2 },
     )

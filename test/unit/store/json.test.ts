@@ -34,6 +34,8 @@ it("is what JSON makes of it where no big integer is in it", () => {
       expect(toJson(value)).toBe(JSON.stringify(value));
     }),
   );
+  // A name that says no more than others.
+  expect(fromJson(toJson({ toJSON: "x", a: 1n }))).toEqual({ toJSON: "x", a: 1n });
   const dated = { at: new Date(0), nothing: undefined, list: [undefined, 1n] };
   expect(toJson(dated)).toBe('{"at":"1970-01-01T00:00:00.000Z","list":[null,{"~bigint":"1"}]}');
 });

@@ -1,0 +1,43 @@
+// A line to the database that breaks by chance: before a statement is sent, after it was answered, or while it is still on its way.
+import type { Line } from "../../../plugins/stores/postgres/line.ts";
+
+export type BrittleLine = Line & { calm(yes: boolean): void };
+
+/** `share`: of statements, that break it in each of these ways. */
+export function brittle(line: Line, chance: () => number, share = 0.04): BrittleLine {
+  const broken = () => Object.assign(new Error("broken"), { code: "ECONNRESET" });
+  let calm = true;
+  let over = 0;
+  const brittle = {
+    calm: (yes: boolean) => void (calm = yes),
+    get made() {
+      return line.made;
+    },
+    get there() {
+      return line.there;
+    },
+    drop: () => line.drop(),
+    end: () => line.end(),
+    async ask() {
+      const ask = await line.ask();
+      const { made } = line;
+      return async (question: Parameters<typeof ask>[0]) => {
+        const luck = calm ? 0.5 : chance();
+        // What follows is not sent either.
+        if (luck < share) over = made;
+        if (over === made) throw broken();
+        if (luck > 1 - share) {
+          over = made;
+          // It arrives, whatever its sender does meanwhile.
+          ask(question).catch(() => undefined);
+          throw broken();
+        }
+        const answer = await ask(question);
+        if (luck < 2 * share) over = made;
+        if (over === made) throw broken();
+        return answer;
+      };
+    },
+  };
+  return brittle as unknown as BrittleLine;
+}
