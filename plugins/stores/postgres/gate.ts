@@ -4,7 +4,7 @@
 // 1. A look without locks: what cannot fit writes nothing at all. Where there was plenty of room a moment ago the node is sure, and it is left out.
 // 2. The fence, the sign of life, the chain and the number: one row, which only its node writes.
 // 3. Exactly once: a call is open or it is not, and its rows have one identity.
-// 4. Meters last, in the order of their names, new ones with the others: locked briefly, and never crosswise.
+// 4. Meters last, in the order of their names, which is the one that they are sent in, new ones with the others: locked briefly, and never crosswise.
 //
 // The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
 
@@ -162,6 +162,7 @@ BEGIN
   INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
   IF cardinality(m_id) > 0 THEN
     IF fresh THEN PERFORM ${s}.lock_1(m_id); END IF;
+    -- As they are sent they are locked, and their states are told.
     SELECT bool_and(${FITS}), bool_or(${BACK}), string_agg(${STATE}, ';'), array_agg(m.place)
       INTO fits, back, states, places FROM ${SUMS} CROSS JOIN ${meterOf(s, "FOR NO KEY UPDATE")};
     IF back OR fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
