@@ -59,8 +59,8 @@ export async function standing(ask: Ask, s: string): Promise<Standing> {
     text: "SELECT to_regclass($1)::text AS form, current_setting('server_encoding') AS encoding",
     values: [`${s}.form`],
   });
-  // Also the order in which meters are locked is that of their bytes.
-  if (there?.["encoding"] !== "UTF8")
+  // Also the order in which meters are locked is that of their bytes. Without an encoding texts are kept as they are sent, in UTF-8.
+  if (!["UTF8", "SQL_ASCII"].includes(there?.["encoding"] ?? ""))
     fail(
       "invalid",
       `The database keeps texts as ${there?.["encoding"]}, which has no place for some that calls have. Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,

@@ -1,5 +1,6 @@
 // An archive is read with nothing but itself: each batch has to be the next one of its node, and all of them have to be one chain.
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { createGunzip } from "node:zlib";
 import type { ArchiveFacts, Problem } from "tollgate/plugin";
@@ -35,8 +36,10 @@ async function* linesIn(file: string): AsyncGenerator<string, void> {
       yield* lines;
     }
   } finally {
-    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it.
+    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it. It is waited for: a thread that ends
+    // before it is closed leaves it open.
     packed.destroy();
+    if (!packed.closed) await once(packed, "close");
   }
   if (rest !== "") yield rest;
 }

@@ -1,6 +1,7 @@
 // The ledger as lines of JSON, compressed, with what proves them: each commit as the chain has it, byte for byte, what its hashes stand
 // for, and at the end the last hash and the sums. It is read with nothing but itself.
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -198,8 +199,10 @@ async function* linesIn(file: string): AsyncGenerator<string, void> {
       yield* lines;
     }
   } finally {
-    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it.
+    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it. It is waited for: a thread that ends
+    // before it is closed leaves it open.
     packed.destroy();
+    if (!packed.closed) await once(packed, "close");
   }
   if (rest !== "") yield rest;
 }
