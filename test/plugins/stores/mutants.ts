@@ -391,6 +391,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   ...of("reads", ["postgres-rules"], {
     "the oldest entry is looked for in all": ["entries > 0 AND pos IS NOT NULL", "entries > 0"],
   }),
+  ...of("writer", ["postgres-idle"], {
+    "its own answer keeps it from the next sign of life": [
+      "#node.wrote >= BEAT_MS / 2",
+      "#node.wrote >= BEAT_MS",
+    ],
+  }),
   ...of("ample", ["postgres-ample"], {
     "room is for ever": ["now < room.until && ", ""],
     "a meter that is not known has room": ["room !== undefined && ", "room === undefined || "],

@@ -1,0 +1,37 @@
+// A gateway that has nothing to write asks once a second what is new: another one's changes are known to it as soon.
+import { expect, it, vi } from "vitest";
+import type { Line, Question, Row } from "../../../plugins/stores/postgres/line.ts";
+import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
+import { settings } from "./made-postgres.ts";
+
+/** So long an answer takes: a beat that counts from there is late for the next second. */
+const TRIP_MS = 3;
+
+it("each second, though its own answers come a little later", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "performance"] });
+  try {
+    let beats = 0;
+    const ask = async ({ text }: Question): Promise<readonly Row[]> => {
+      await new Promise((resolve) => setTimeout(resolve, TRIP_MS));
+      if (text.includes("RETURNING epoch")) return [{ epoch: "1" }];
+      if (!text.includes("beat_1")) return [];
+      beats++;
+      return [{ said: "true;0 0;0" }];
+    };
+    const line = { made: 1, there: true, ask: async () => ask, drop() {}, async end() {} };
+    const writer = createWriter(line as unknown as Line, {
+      ...settings("postgres://here/none"),
+      clock: "database",
+      named: true,
+    });
+    const open = writer.open({ instance: "one" }, () => {});
+    await vi.advanceTimersByTimeAsync(50);
+    await open;
+    beats = 0;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(beats).toBe(10);
+    await writer.end(false);
+  } finally {
+    vi.useRealTimers();
+  }
+});
