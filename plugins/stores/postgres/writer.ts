@@ -22,10 +22,10 @@ import { isAway, unreachable, wordsOf } from "./trouble.ts";
 import { trying, turns, type Trouble } from "./trying.ts";
 import type { Writer, WriterSettings } from "./writing-door.ts";
 
-/** Another gateway's changes are known here within a second and a half: so often it is looked whether anything was heard, */
+/** A gateway looks so often whether the database has said anything, and asks where it has not. */
 const BEAT_MS = 1_200;
-/** and of what was heard so lately more is asked with the next look. */
-const HEARD_MS = 250;
+/** What was said so lately is new enough: with the time between two looks it is a second and a half in which another gateway's changes are known here. */
+const LATELY_MS = 250;
 /** A node that goes on alone looks so often whether the database is back. */
 const LOOK_MS = 250;
 /** Silence for so long is a database that is away, for a node that can go on alone. */
@@ -244,7 +244,7 @@ class InstanceWriter implements Writer {
   /** Another gateway's changes are to be known here soon, also where no batch brings the news. */
   #idle(): void {
     if (!this.#node.me || this.apart) return;
-    const quiet = performance.now() - this.#node.wrote >= HEARD_MS;
+    const quiet = performance.now() - this.#node.wrote >= LATELY_MS;
     if (!quiet && !this.#slices && !this.#node.doubts) return;
     const looked = this.#inTurn(async () => {
       if (!this.#node.me || this.apart) return;

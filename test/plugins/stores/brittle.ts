@@ -8,7 +8,7 @@ export function brittle(line: Line, chance: () => number, share = 0.04): Brittle
   const broken = () => Object.assign(new Error("broken"), { code: "ECONNRESET" });
   let calm = true;
   let over = 0;
-  const brittle = {
+  const one = {
     calm: (yes: boolean) => void (calm = yes),
     get made() {
       return line.made;
@@ -39,5 +39,5 @@ export function brittle(line: Line, chance: () => number, share = 0.04): Brittle
       };
     },
   };
-  return brittle as unknown as BrittleLine;
+  return one as unknown as BrittleLine;
 }

@@ -393,7 +393,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   ...of("writer", ["postgres-idle"], {
     "its own answer keeps it from the next sign of life": [
-      "#node.wrote >= HEARD_MS",
+      "#node.wrote >= LATELY_MS",
       "#node.wrote >= BEAT_MS",
     ],
   }),
