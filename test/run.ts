@@ -55,6 +55,7 @@ const LONG = [
   "test/e2e/readme.test.ts",
   "test/e2e/saves.test.ts",
   "test/e2e/socket-activation.test.ts",
+  "test/e2e/starts-pairwise.test.ts",
   "test/e2e/store-copy.test.ts",
   "test/e2e/workers.test.ts",
   "test/e2e/zdr.test.ts",

@@ -43,6 +43,7 @@ import { policyCommands } from "./control/policy-commands.ts";
 import { Audience } from "./observers/audience.ts";
 import { Pools } from "./services/pools.ts";
 import { Repeats } from "../lib/repeats.ts";
+import { unkeepable } from "./services/retention.ts";
 import { Retiring } from "./services/retiring.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
@@ -83,13 +84,15 @@ export async function rehearse(
     problems.push(
       loaded.place("store", problem.setupFailed(config.store.use, of.mask.text(sayable(error)))),
     );
-    return services.store;
+    return undefined;
   });
+  const kept = store && unkeepable(loaded, config, store);
+  if (kept) problems.push(kept);
   problems.push(...(await certificateProblems(config, loaded.place)));
   const built = await build({ number: 0, config, services, place: loaded.place, probe: false });
   if ("problems" in built) problems.push(...built.problems);
   else scope.defer(() => built.retire());
-  if ("problems" in built || problems.length > 0) {
+  if ("problems" in built || !store || problems.length > 0) {
     await scope[Symbol.asyncDispose]();
     return { problems };
   }

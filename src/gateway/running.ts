@@ -10,6 +10,7 @@ import type { Readings } from "../plugin/readings.ts";
 import { Changes } from "./changes.ts";
 import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
+import { unkeepable } from "./services/retention.ts";
 import { type GatewayOptions, orderOf, type StartOf } from "./options.ts";
 import { openServices, type Services } from "./services/services.ts";
 import { overBetween } from "./control/between.ts";
@@ -237,6 +238,8 @@ export class Running implements Gateway {
   }
 
   async #build(loaded: LoadedConfig, config: GatewayConfig, probe = true) {
+    const kept = unkeepable(loaded, config, this.#services.store);
+    if (kept) return { problems: [kept] };
     const number = this.#numbers + 1;
     const serving = await this.#stage.build({ number, loaded, config, probe });
     if (!("problems" in serving)) this.#numbers = number;

@@ -15,7 +15,7 @@ import { toHandler } from "../http/adapter.ts";
 import { createApp, stray, type Refused } from "../http/app.ts";
 import { straight } from "../http/straight.ts";
 import { build, type BuiltGeneration } from "./build.ts";
-import { retaining, unkeepable } from "../services/retention.ts";
+import { retaining } from "../services/retention.ts";
 import { answered } from "../services/nodes.ts";
 import type { Services } from "../services/services.ts";
 import type { Refusal } from "../http/door.ts";
@@ -168,8 +168,6 @@ export class GenerationSlot {
     observers?: boolean;
   }): Promise<LiveGeneration | { problems: readonly Located[] }> {
     const { loaded, config } = of;
-    const kept = unkeepable(loaded, config, this.#services.store);
-    if (kept) return { problems: [kept] };
     this.#services.log.secrets(secretsOf(config));
     const built = await build({ ...of, services: this.#services, place: loaded.place });
     if ("problems" in built) return built;

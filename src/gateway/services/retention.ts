@@ -12,7 +12,10 @@ const EVERY_MS = 3_600_000;
 /** A gateway that begins has more to do at first. */
 const FIRST_MS = 2_000;
 
-/** What the store cannot keep to is no promise: such a config is not taken. */
+/**
+ * Returns an error if the config sets `ledger.keep` and the store cannot prune. Call it in the process that owns the store:
+ * a worker's borrowed store has no maintenance commands.
+ */
 export function unkeepable(
   { place }: Pick<LoadedConfig, "place">,
   { ledger, store }: Pick<GatewayConfig, "ledger" | "store">,
