@@ -42,6 +42,8 @@ export default defineMiddleware({
       issuers: {
         type: "object",
         minProperties: 1,
+        // With a colon in a name, two issuers could give two people one id.
+        propertyNames: { pattern: "^[^:]+$", "x-expects": "a name without a colon" },
         description: "Issuers by name; the ledger calls a client jwt:<name>:<subject>",
         additionalProperties: {
           type: "object",

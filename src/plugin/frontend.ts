@@ -104,7 +104,8 @@ export type PublicAccess<Usual> = On<"public", Usual> & { open?: true; role?: ne
 /**
  * On the admin listener alone, where gateway.yaml has `admin:`, and in the primary process alone, like commands. Admit hooks do
  * not run: the client presents an admin token, whose role must be `role` or more, owner where it is absent. Then
- * `x.identity.id` is "admin:" and the token's name. Observers and `settle` hooks do not hear of it.
+ * `x.identity.id` identifies the token or person (issuer, subject, and role), and `x.identity.name` is a display name that others may
+ * share. Observers and `settle` hooks do not hear of it.
  */
 export type AdminAccess<Usual> = On<"admin", Usual> & AdminOpening;
 

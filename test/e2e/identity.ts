@@ -6,11 +6,20 @@ import Provider from "oidc-provider";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK } from "jose";
 
 export const SECRET = "canary-oidc-5b1f-client-secret";
-const PEOPLE: Readonly<Record<string, { groups?: string[]; email?: string }>> = {
-  ann: { groups: ["staff", "platform"], email: "ann@example.com" },
-  bob: { groups: ["research"], email: "bob@example.com" },
-  eve: { groups: ["visitors"], email: "eve@example.com" },
-  kim: { email: "kim@example.com" },
+interface Person {
+  readonly groups?: string[];
+  readonly email: string;
+  readonly email_verified: boolean;
+}
+const PEOPLE: Readonly<Record<string, Person>> = {
+  ann: { groups: ["staff", "platform"], email: "ann@example.com", email_verified: true },
+  bob: { groups: ["research"], email: "bob@example.com", email_verified: true },
+  eve: { groups: ["visitors"], email: "eve@example.com", email_verified: true },
+  kim: { email: "kim@example.com", email_verified: true },
+  /** Held to an account, with the address of another person, which the provider has verified for both. */
+  twin: { groups: ["research"], email: "ann@example.com", email_verified: true },
+  /** With an address that is not verified. */
+  fay: { groups: ["research"], email: "ann@example.com", email_verified: false },
 };
 
 /** A browser, as far as it matters: cookies by host, and no redirect is followed unseen. */
@@ -143,7 +152,7 @@ export async function identity(...first: readonly SigningKey[]): Promise<Identit
         },
       ],
       jwks: { keys: keys.map(({ jwk }) => jwk) },
-      claims: { openid: ["sub", "groups"], email: ["email"], profile: ["name"] },
+      claims: { openid: ["sub", "groups"], email: ["email", "email_verified"], profile: ["name"] },
       conformIdTokenClaims: false,
       pkce: { required: () => true },
       features: { devInteractions: { enabled: false } },

@@ -56,6 +56,40 @@ it("a person's groups say the role and the account; the session is the listener'
   expect(await self(new Browser())).toMatchObject(stranger);
 });
 
+it("two people with one email address get results of their own, and the scoped one no unscoped key", async () => {
+  const create = async (person: string) => {
+    const { browser, back } = await signedIn(person);
+    await browser.go(back);
+    const { body } = await self(browser);
+    const { host } = new URL(admin);
+    const cookie = [...browser.jar.get(host)!]
+      .map(([name, value]) => `${name}=${value}`)
+      .join("; ");
+    const res = await fetch(`${admin}/admin/v1/keys.create`, {
+      method: "POST",
+      headers: {
+        cookie,
+        origin: admin,
+        "x-tollgate-console": "1",
+        "content-type": "application/json",
+        "idempotency-key": "nightly",
+      },
+      body: "{}",
+    });
+    const { secret, key } = (await res.json()) as any;
+    return { name: body.name, secret, account: key?.account };
+  };
+  const ann = await create("ann");
+  const twin = await create("twin");
+  const fay = await create("fay");
+  expect(ann.account).toBeUndefined();
+  expect([twin.account, fay.account]).toEqual(["research", "research"]);
+  expect(new Set([ann, twin, fay].map(({ secret }) => secret)).size).toBe(3);
+  expect([ann.name, twin.name]).toEqual(Array(2).fill("admin:oidc:ann@example.com"));
+  // An address that the provider has not verified names no person.
+  expect(fay.name).toBe("admin:oidc:fay");
+});
+
 it("without a group that is named there is no session", async () => {
   for (const person of ["eve", "kim"]) {
     const { browser, back } = await signedIn(person);

@@ -14,7 +14,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { faultOf, type Identity } from "tollgate/plugin";
 import { context, gateway, json, say, speaking, upstream } from "tollgate/testing";
 import jwt from "../../plugins/middleware/jwt.ts";
-import { claimAt } from "../../plugins/middleware/jwt/claims.ts";
+import { claimAt, identityOf } from "../../plugins/middleware/jwt/claims.ts";
 import { KeySet, noKeys } from "../../plugins/middleware/jwt/key-set.ts";
 
 const ISSUER = "https://login.example/";
@@ -316,6 +316,44 @@ describe("claims", () => {
       limits: [{ scope: "key:jwt:corp:ann", unit: "requests", max: 9, per: "day" }],
     });
   });
+
+  it("give two people one id only if issuer and subject are the same", async () => {
+    const word = fc.stringMatching(/^[a:]{1,3}$/);
+    const person = fc.record({ issuer: word, sub: word, name: fc.constantFrom("Ann", "Bob") });
+    const accepted = (jwt.options as any).properties.issuers.propertyNames as { pattern: string };
+    fc.assert(
+      fc.property(person, person, (a, b) => {
+        for (const { issuer } of [a, b]) fc.pre(new RegExp(accepted.pattern).test(issuer));
+        const [one, other] = [a, b].map(({ issuer, sub, name }) =>
+          identityOf(
+            { sub, name },
+            issuer,
+            { id: "sub", name: "name" },
+            { usual: "acme" },
+            () => [],
+          ),
+        );
+        expect(one!.id === other!.id).toBe(a.issuer === b.issuer && a.sub === b.sub);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each([{}, { email_verified: false }, { email_verified: "no" }])(
+    "are not read from an email address that is not verified: %j",
+    async (said) => {
+      const claims = { email: "boss@example.com", ...said };
+      const user = { user: claims };
+      const byEmail = await door({ map: { id: "email" } });
+      expect(await byEmail.refusal(await signed(claims))).toContain("forbidden invalid_claim: ");
+      const inAccount = await door({ map: { id: "sub", account: "/user/email" } });
+      expect(await inAccount.refusal(await signed(user))).toContain("unknown_account");
+      const named = await door({ map: { id: "sub", name: "email", labels: { mail: "email" } } });
+      expect(await named.ask(await signed(claims))).toEqual({ id: "jwt:corp:ann", labels: {} });
+      const verified = await signed({ ...claims, email_verified: true });
+      expect(await byEmail.ask(verified)).toMatchObject({ id: "jwt:corp:boss@example.com" });
+    },
+  );
 
   it.each([
     ["an account that is not known", { groups: ["x"], models: [] }, "unknown_account"],

@@ -35,15 +35,23 @@ export function claimAt(claims: Claims, path: string): unknown {
   return index === undefined ? value : member(value, index);
 }
 
-const member = (of: unknown, name: string): unknown =>
-  typeof of === "object" && of !== null && Object.hasOwn(of, name)
-    ? (of as Claims)[name]
-    : undefined;
+/** An email address that the issuer has not verified is treated as absent: any person may enter any address. */
+function member(of: unknown, name: string): unknown {
+  if (typeof of !== "object" || of === null || !Object.hasOwn(of, name)) return undefined;
+  const { email_verified: verified } = of as Claims;
+  return name === "email" && verified !== true && verified !== "true"
+    ? undefined
+    : (of as Claims)[name];
+}
 
 const unfit = (claim: string): never =>
-  fail("forbidden", `The claim ${claim} of this token is not what it must be here.`, {
-    code: "invalid_claim",
-  });
+  fail(
+    "forbidden",
+    /\bemail$/.test(claim)
+      ? `This token has no verified email address in its claim ${claim}: email_verified must be true.`
+      : `The claim ${claim} of this token is not what it must be here.`,
+    { code: "invalid_claim" },
+  );
 
 const isText = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= LONGEST;

@@ -11,13 +11,12 @@ import { plain as errorBody } from "../../walk/stations/refuse.ts";
 import { plain } from "../control/asking.ts";
 import type { Auditing } from "../control/auditing.ts";
 import { etagOf } from "../control/etag.ts";
-import type { CommandGate } from "../control/gate.ts";
-import { mustBeRole, type Giver } from "../control/giver.ts";
+import type { CommandGate, GivenWith } from "../control/gate.ts";
+import { mustBeRole, principalId, type Giver, type Principal } from "../control/giver.ts";
 import { jsonOf, queryInput } from "./asked.ts";
 import { cookieOf, mustBeOurPage, sessionWord } from "./cookie.ts";
 import type { Holders } from "./holders.ts";
 import { Made } from "./made.ts";
-import type { SessionHolder } from "./sessions.ts";
 import { openApi } from "./openapi.ts";
 import { CALLBACK, cookieOf as oidcCookie, type Oidc } from "./oidc.ts";
 import { API, methodsOf, nameIn, OIDC, OPENAPI, pathOf } from "./paths.ts";
@@ -103,10 +102,13 @@ export class AdminApi {
     }
     const input = await jsonOf(req);
     const ifMatch = req.headers["if-match"];
-    const give = () => gate.give(name, input, giver, { ifMatch });
     const key = [req.headers["idempotency-key"]].flat()[0];
-    if (key === undefined || !command.facts.writes) return ok(await give());
-    return ok(await this.#made.once(key, [giver.name, name, input, ifMatch], give));
+    if (key === undefined || !command.facts.writes)
+      return ok(await gate.give(name, input, giver, { ifMatch }));
+    const principal = principalId(giver);
+    const once: GivenWith["once"] = (said, work) =>
+      this.#made.once({ principal, key }, [name, said, ifMatch], work);
+    return ok(await gate.give(name, input, giver, { ifMatch, once }));
   }
 
   /** The commands that it may give. */
@@ -142,15 +144,15 @@ export class AdminApi {
     return moved("/", [cookie, oidcCookie(undefined, secure)]);
   }
 
-  async #begin(req: IncomingMessage, holder: SessionHolder) {
+  async #begin(req: IncomingMessage, holder: Principal) {
     await this.#noted("sign-in", req, holder);
     const { sessions } = this.#of.holders;
     return sessions.begin(holder, this.#of.holders.address(req));
   }
 
-  #noted(what: string, req: IncomingMessage, { name, role }: SessionHolder): Promise<void> {
+  #noted(what: string, req: IncomingMessage, holder: Principal): Promise<void> {
     const address = this.#of.holders.address(req);
-    return this.#of.auditing.noted(what, { name, role, door: "session", address });
+    return this.#of.auditing.noted(what, { ...holder, door: "session", address });
   }
 
   get #offer(): { readonly sign_in?: string } {
@@ -177,7 +179,7 @@ export class AdminApi {
     mustBeOurPage(req, secure);
     const there = sessionWord(req, secure);
     const before = there === undefined ? undefined : holders.sessions.find(there);
-    const end = () => holders.sessions.end(({ id }) => id === before?.id);
+    const end = () => before && holders.sessions.end(({ id }) => id === before.id);
     if (req.method === "DELETE") {
       if (before) await this.#noted("sign-out", req, before);
       end();

@@ -1,15 +1,15 @@
 // Whose request it is at the admin listener: that of the holder of a token of gateway.yaml or of the store, or of a session. Keys for models open
 // nothing here.
 import type { IncomingMessage } from "node:http";
-import type { AdminConfig } from "../../config/types.ts";
+import type { AdminConfig, AdminToken } from "../../config/types.ts";
 import { digest, equal, parse } from "../../lib/key.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
-import type { Giver } from "../control/giver.ts";
+import type { Giver, Principal } from "../control/giver.ts";
 import { bearer } from "../http/bearer.ts";
 import { within } from "../services/queued-command.ts";
 import { mustBeOurPage, sessionWord } from "./cookie.ts";
-import { type SessionHolder, Sessions } from "./sessions.ts";
+import { Sessions } from "./sessions.ts";
 import { Tries } from "./tries.ts";
 
 /** Longer than any token that is taken. */
@@ -48,15 +48,14 @@ export class Holders {
 
   /** At the control socket, with an Authorization header. */
   async presented(authorization: string): Promise<Giver> {
-    const { name, role, within } = await this.#token(bearer({ authorization }) ?? "", "");
-    return { name, role, within, door: "socket" };
+    return { ...(await this.#token(bearer({ authorization }) ?? "", "")), door: "socket" };
   }
 
   /** By what a login brings: a word of `tollgate console`, or a token. */
   async login(
     req: IncomingMessage,
     said: { readonly word?: string; readonly token?: string },
-  ): Promise<SessionHolder> {
+  ): Promise<Principal> {
     const { word, token } = said;
     if (token !== undefined) return this.#token(token, this.address(req));
     this.#tries.check(this.address(req));
@@ -72,8 +71,8 @@ export class Holders {
   async vouched(
     req: IncomingMessage,
     said: string,
-    login: () => Promise<SessionHolder>,
-  ): Promise<SessionHolder> {
+    login: () => Promise<Principal>,
+  ): Promise<Principal> {
     this.#tries.check(this.address(req));
     try {
       return await login();
@@ -100,8 +99,7 @@ export class Holders {
     const address = this.address(req);
     const secret = bearer(req.headers);
     if (secret !== undefined) {
-      const { name, role, within } = await this.#token(secret, address);
-      return { name, role, within, door: "token", address };
+      return { ...(await this.#token(secret, address)), door: "token", address };
     }
     const secure = this.isSecure(req);
     const word = sessionWord(req, secure);
@@ -115,11 +113,11 @@ export class Holders {
         { code: word === undefined ? "invalid_admin_token" : "session_over" },
       );
     mustBeOurPage(req, secure);
-    const { name, role, within } = session;
-    return { name, role, within, door: "session", address };
+    const { name, role, within, by, group, until } = session;
+    return { name, role, within, by, group, until, door: "session", address };
   }
 
-  async #token(secret: string, address: string): Promise<SessionHolder> {
+  async #token(secret: string, address: string): Promise<Principal> {
     this.#tries.check(address);
     const found = secret.length > LONGEST ? undefined : await this.#holder(secret);
     if (found) return found;
@@ -129,24 +127,33 @@ export class Holders {
     });
   }
 
-  async #holder(secret: string): Promise<SessionHolder | undefined> {
+  async #holder(secret: string): Promise<Principal | undefined> {
     const presented = digest(secret);
     // Every token is compared, so that the time tells nothing.
     const [inFile] = this.#inFile().filter(({ token }) => equal(digest(token), presented));
-    if (inFile) return { name: `admin:${inFile.name}`, role: inFile.role, by: byFile(inFile.name) };
+    if (inFile) return { name: `admin:${inFile.name}`, role: inFile.role, by: byFile(inFile) };
     if (!parse(secret, "ta")) return undefined;
     const record = await withinPatience(this.#of.record(presented));
     return record && equal(record.digest, presented) ? holderOf(record, this.#of.now()) : undefined;
   }
 
-  /** A token that gateway.yaml does not have any more has no sessions, nor has a group whose role it changed. */
-  #stands({ by, role, group, within }: SessionHolder): boolean {
-    if (by.startsWith("oidc:"))
-      return (this.#of.admin()?.oidc?.roles ?? []).some(
-        (each) => each.group === group && each.role === role && each.account === within,
+  /**
+   * Whether gateway.yaml still grants what the session was opened with: the token with the same value and role, or the identity
+   * provider's group with the same role and account.
+   */
+  #stands({ by, role, group, within }: Principal): boolean {
+    if (by.startsWith("oidc:")) {
+      const oidc = this.#of.admin()?.oidc;
+      return (
+        oidc !== undefined &&
+        by.startsWith(byIssuer(oidc.issuer, "")) &&
+        oidc.roles.some(
+          (each) => each.group === group && each.role === role && each.account === within,
+        )
       );
+    }
     if (!by.startsWith("file:")) return true;
-    return this.#inFile().some((each) => byFile(each.name) === by && each.role === role);
+    return this.#inFile().some((each) => byFile(each) === by && each.role === role);
   }
 
   #inFile() {
@@ -156,11 +163,14 @@ export class Holders {
 
 const withinPatience = <T>(work: Promise<T>): Promise<T> => within(PATIENCE_MS, work);
 
-const byFile = (name: string): string => `file:${name}`;
+/** A token whose value was replaced is another credential, even under its old name. */
+const byFile = ({ name, token }: AdminToken): string => `file:${name}#${digest(token).slice(0, 8)}`;
+/** Neither an issuer nor a subject contains a space. */
+export const byIssuer = (issuer: string, subject: string): string => `oidc:${issuer} ${subject}`;
 export const byToken = (id: string): string => `token:${id}`;
 
 /** Undefined: it is a key, or has ended. */
-function holderOf(record: KeyRecord, now: number): SessionHolder | undefined {
+function holderOf(record: KeyRecord, now: number): Principal | undefined {
   const { id, name, admin, account, expires, revoked } = record;
   const over = (at: number | undefined) => at !== undefined && at <= now;
   if (admin === undefined || over(expires) || over(revoked)) return undefined;

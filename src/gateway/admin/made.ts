@@ -1,5 +1,6 @@
-// An Idempotency-Key: what was asked under one name is done once, and asked again it has the same answer. In memory, for a while: the
-// answer to what makes a key has its secret.
+// Idempotency-Key on the admin API: a command that is repeated under one key is executed once, and later calls get the same result. Results
+// are kept in memory for 10 minutes, because the result of keys.create contains the secret. They are keyed by principal, and the gate
+// checks role and account again before it hands one out.
 import { hash } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, faultOf } from "../../model/error.ts";
@@ -17,12 +18,17 @@ interface MadeOnce {
 export class Made {
   readonly #made = new BoundedMap<string, MadeOnce>(MOST);
 
-  once(key: string, asked: readonly unknown[], make: () => Promise<unknown>): Promise<unknown> {
+  /** `principal`: from `principalId`. `asked`: the command and everything its result depends on. */
+  once(
+    { principal, key }: { readonly principal: string; readonly key: string },
+    asked: readonly unknown[],
+    make: () => Promise<unknown>,
+  ): Promise<unknown> {
     if (!FORM.test(key))
       fail("invalid", "An Idempotency-Key is 1 to 255 printable characters.", {
         code: "bad_idempotency_key",
       });
-    const name = JSON.stringify([asked[0], key]);
+    const name = JSON.stringify([principal, key]);
     const sum = hash("sha256", JSON.stringify(asked));
     const found = this.#made.get(name);
     if (found && found.until > performance.now())

@@ -7,9 +7,10 @@ import type { Log } from "../../lib/log.ts";
 import { queryTextOf } from "../../lib/query-secrets.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
+import type { Principal } from "../control/giver.ts";
+import { byIssuer } from "./holders.ts";
 import { OidcProvider } from "./oidc-provider.ts";
 import { OIDC } from "./paths.ts";
-import type { SessionHolder } from "./sessions.ts";
 
 export const CALLBACK = `${OIDC}/callback`;
 const WORD = /^[\w-]{43}$/;
@@ -64,7 +65,7 @@ export class Oidc {
   }
 
   /** Whose browser has come back. */
-  async finish(req: IncomingMessage, secure: boolean): Promise<SessionHolder> {
+  async finish(req: IncomingMessage, secure: boolean): Promise<Principal> {
     const provider = this.#current();
     const said = new URLSearchParams(queryTextOf(req));
     const word = wordIn(req, secure);
@@ -116,17 +117,26 @@ export class Oidc {
 
 const refuse = (why: string): never => fail("unauthenticated", why, { code: "oidc_refused" });
 
-/** The first of the roles, in the file's order, that a group of its has. */
-function holderOf(
-  claims: Readonly<Record<string, unknown>>,
-  { roles, groups: claim, name }: OidcConfig,
-): SessionHolder {
+type IdClaims = Readonly<Record<string, unknown>>;
+
+/** A claim of the ID token. An email address that the provider has not verified is treated as absent: any person may enter any. */
+function claimOf(claims: IdClaims, name: string): unknown {
+  if (name !== "email") return claims[name];
+  const verified = claims["email_verified"];
+  return verified === true || verified === "true" ? claims["email"] : undefined;
+}
+
+/** The principal of an ID token. Its role is the first one in the file's order whose group the token contains. */
+export function holderOf(
+  claims: IdClaims,
+  { issuer, roles, groups: claim, name }: OidcConfig,
+): Principal {
   const subject = claims["sub"];
-  const called = claims[name];
+  const called = claimOf(claims, name);
   const text = (value: unknown): value is string =>
     typeof value === "string" && value.length <= LONGEST && /^[\x21-\x7e]+$/.test(value);
   if (!text(subject)) return refuse("Your subject there cannot be used here.");
-  const said = [claims[claim]].flat();
+  const said = [claimOf(claims, claim)].flat();
   const role = roles.find(({ group }) => said.includes(group));
   if (!role)
     return fail("forbidden", "None of your groups may do anything here.", { code: "no_role" });
@@ -134,7 +144,7 @@ function holderOf(
     name: `admin:oidc:${text(called) ? called : subject}`,
     role: role.role,
     within: role.account,
-    by: `oidc:${subject}`,
+    by: byIssuer(issuer, subject),
     group: role.group,
   };
 }

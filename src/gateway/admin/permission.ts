@@ -3,7 +3,7 @@
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 import type { HostExchange } from "../../walk/exchange.ts";
-import { mustBeRole } from "../control/giver.ts";
+import { mustBeRole, principalId } from "../control/giver.ts";
 import type { Holders } from "./holders.ts";
 
 /** As an `admit` hook: it identifies the holder, or says why not. */
@@ -17,5 +17,5 @@ export const admitting =
       fail("forbidden", `${giver.name} is held to the account ${giver.within}.`, {
         code: "account_only",
       });
-    x.identify({ id: giver.name });
+    x.identify({ id: principalId(giver), name: giver.name });
   };

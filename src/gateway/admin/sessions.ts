@@ -3,22 +3,10 @@
 import { randomBytes } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digest } from "../../lib/key.ts";
-import type { Role } from "../../plugin/role.ts";
-
-/** Whose session it is. `by`: what it was begun with, and ends with: "token:4fGh", "file:anna", "shell". */
-export interface SessionHolder {
-  readonly name: string;
-  readonly role: Role;
-  readonly within?: string | undefined;
-  readonly by: string;
-  /** Of one of the identity provider's: the group that its role is of. */
-  readonly group?: string | undefined;
-  /** It ends by then at the latest. */
-  readonly until?: number | undefined;
-}
+import type { Principal } from "../control/giver.ts";
 
 /** A session as it may be shown: its id opens nothing. */
-export interface ShownSession extends SessionHolder {
+export interface ShownSession extends Principal {
   readonly id: string;
   readonly address: string;
   readonly began: number;
@@ -42,14 +30,14 @@ export class Sessions {
   readonly #now: () => number;
   /** By the hash of the cookie's word. */
   readonly #open = new BoundedMap<string, OpenSession>(MOST);
-  readonly #words = new BoundedMap<string, { holder: SessionHolder; until: number }>(MOST);
+  readonly #words = new BoundedMap<string, { holder: Principal; until: number }>(MOST);
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
   /** The cookie's word, which is shown to nothing but the one client. */
-  begin(holder: SessionHolder, address: string): { word: string; session: ShownSession } {
+  begin(holder: Principal, address: string): { word: string; session: ShownSession } {
     const now = this.#now();
     const until = Math.min(now + LONGEST_MS, holder.until ?? Infinity);
     const id = randomBytes(6).toString("hex");
@@ -79,9 +67,11 @@ export class Sessions {
       .filter((session) => this.#lives(session));
   }
 
-  /** How many of them there were. */
-  end(which: (session: ShownSession) => boolean): number {
+  /** Ends sessions, and invitations that were not redeemed yet, which have no id. Returns how many sessions it ended. */
+  end(which: (session: Principal & { readonly id?: string | undefined }) => boolean): number {
     let ended = 0;
+    for (const [hash, { holder }] of this.#words.entries())
+      if (which(holder)) this.#words.delete(hash);
     for (const [hash, session] of this.#open.entries())
       if (which(session)) {
         this.#open.delete(hash);
@@ -91,7 +81,7 @@ export class Sessions {
   }
 
   /** A word that opens one session, once, within a minute. */
-  invite(holder: SessionHolder): { word: string; until: number } {
+  invite(holder: Principal): { word: string; until: number } {
     const secret = word();
     const until = this.#now() + WORD_MS;
     this.#words.set(digest(secret), { holder, until });
@@ -99,7 +89,7 @@ export class Sessions {
   }
 
   /** Used up by being asked for. */
-  redeem(secret: string): SessionHolder | undefined {
+  redeem(secret: string): Principal | undefined {
     const hash = digest(secret);
     const found = this.#words.get(hash);
     this.#words.delete(hash);

@@ -18,6 +18,8 @@ export interface AdminShelf {
   list(): Promise<readonly KeyRecord[]>;
   /** Durable when it resolves. */
   write(record: KeyRecord): Promise<unknown>;
+  /** Names of the tokens in gateway.yaml. */
+  inFile(): readonly string[];
   /** An admin is held to one that is there. */
   tree(): Promise<AccountTree>;
   /** Of the gateway that runs. */
@@ -46,17 +48,7 @@ export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) 
 
   return answering({
     "admins.create": async ({ name, role, account, expires }) => {
-      const same = (await all()).find(
-        (each) => each.name === name && shown(each).state === "valid",
-      );
-      if (same)
-        fail(
-          "conflict",
-          `There is an admin "${name}" already, ${same.id}. End it, or take another name.`,
-          {
-            code: "admin_exists",
-          },
-        );
+      mustBeFree(name, await all(), shelf.inFile());
       if (account !== undefined) mustStand(account, await shelf.tree(), "/account");
       const { id, secret, digest } = mint(undefined, "ta");
       const record: KeyRecord = { id, name, digest, created: now(), expires, account, admin: role };
@@ -78,6 +70,31 @@ export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) 
   });
 }
 
+/** Prefix of the names that people from the identity provider have in the audit log. */
+const RESERVED = /^(oidc|file|token):/;
+
+/** Names that differ only in case or in the form of their characters look alike in the audit log. */
+const folded = (name: string): string => name.normalize("NFKC").toLowerCase();
+
+/** The audit log is kept forever, so a name is given to one token only, even after that token has ended. */
+function mustBeFree(
+  name: string,
+  admins: readonly Pick<KeyRecord, "id" | "name">[],
+  inFile: readonly string[],
+): void {
+  const taken = (why: string): never =>
+    fail("conflict", `The admin name "${name}" is not available: ${why}. Choose another name.`, {
+      code: "admin_exists",
+    });
+  if (RESERVED.test(folded(name))) taken("oidc:, file: and token: are reserved prefixes");
+  if (inFile.some((each) => folded(each) === folded(name)))
+    taken("a token under admin.tokens in gateway.yaml has it");
+  const same = admins.find(
+    (each) => each.id === name || (each.name !== undefined && folded(each.name) === folded(name)),
+  );
+  if (same) taken(`the admin token ${same.id} has it or had it before it ended`);
+}
+
 /** `log`: of the store that is open. `looks`: of the gateway that runs. */
 export const auditCommands = (log: Store["audit"], looks?: Pick<Looks, "list">) =>
   answering({
@@ -97,13 +114,14 @@ export const sessionCommands = (sessions: Sessions, url: () => string | undefine
         fail("not_found", `There is no session "${id}".`, { code: "no_such_session" });
       return { ended };
     },
-    console: async (_, { name, role } = SHELL) => {
+    console: async (_, giver = SHELL) => {
       const at =
         url() ??
         fail("conflict", "There is no admin listener: gateway.yaml has no `admin:`.", {
           code: "no_admin_listener",
         });
-      const { word, until } = sessions.invite({ name, role, by: name });
+      const { name, role, within, by, group, until: ends } = giver;
+      const { word, until } = sessions.invite({ name, role, within, by, group, until: ends });
       // What stands behind # is sent to no server, so it is in no log.
       return { url: `${at}/#${word}`, word, until };
     },

@@ -106,6 +106,7 @@ export const commandsOf = (of: CommandsOf): CommandGate => {
     ...adminCommands({
       list: keysIn(services.store),
       write: shelf.write,
+      inFile: () => current().config.admin?.tokens.map(({ name }) => name) ?? [],
       tree: () => treeOf(shelf, around().accounts),
       sessions: () => holders.sessions,
     }),

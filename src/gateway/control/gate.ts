@@ -39,6 +39,13 @@ export interface GateOf {
 export interface GivenWith {
   /** It is changed only if it is as this says, as `etagOf` made it of the reading. */
   readonly ifMatch?: string | undefined;
+  /**
+   * Executes a command that is repeated once only. Called after role, input, and account have been checked, so a replayed result
+   * passes the same checks as the first one; `said` is the input that the principal was narrowed to.
+   */
+  readonly once?:
+    | ((said: JsonObject, work: () => Promise<unknown>) => Promise<unknown>)
+    | undefined;
 }
 
 const FACTS: Readonly<Record<string, CommandFacts>> = COMMANDS;
@@ -81,8 +88,9 @@ export class CommandGate {
     const accepted = acceptedInput(facts.input as Schema, present(input));
     const said = await narrowed(facts, accepted, giver, this.#of.world);
     if (facts.counted) this.#of.looks?.count(name, giver);
-    const work = () => this.#run(command, said, giver, given);
-    const answer = await (facts.inTurn ? this.#inTurn(work) : work());
+    const run = () => this.#run(command, said, giver, given);
+    const work = () => (facts.inTurn ? this.#inTurn(run) : run());
+    const answer = await (given.once ? given.once(said, work) : work());
     return kept(facts, answer, giver, this.#of.world);
   }
 

@@ -1,6 +1,6 @@
 // How often admins have looked at single requests: counted by whose command it was, and which ones is not kept.
 import { BoundedMap } from "../../lib/bounded-map.ts";
-import type { Giver } from "./giver.ts";
+import { type Giver, principalId } from "./giver.ts";
 
 export interface CountedLooks {
   readonly actor: string;
@@ -21,10 +21,10 @@ export class Looks {
     this.#now = now;
   }
 
-  count(command: string, { name: actor }: Giver): void {
-    const id = JSON.stringify([actor, command]);
+  count(command: string, giver: Giver): void {
+    const id = JSON.stringify([principalId(giver), command]);
     const count = (this.#counted.get(id)?.count ?? 0) + 1;
-    this.#counted.set(id, { actor, command, count, last: this.#now() });
+    this.#counted.set(id, { actor: giver.name, command, count, last: this.#now() });
   }
 
   /** The most first. */

@@ -34,7 +34,7 @@ export function conversationOf(
 }
 
 function digestOf(x: Exchange, server: ServerHalf<Kind> | undefined): string | undefined {
-  const sum = createHash("sha256").update(`${x.identity?.id}\n`);
+  const sum = createHash("sha256").update(`${JSON.stringify(x.identity?.id)}\n`);
   const named = HEADERS.map((header) => x.headers[header]).find(isName);
   const said = named === undefined ? server?.conversation?.(x.body) : undefined;
   const name = named ?? said?.name;

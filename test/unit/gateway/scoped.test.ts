@@ -19,7 +19,13 @@ import { plain } from "../../../src/gateway/control/asking.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
-const GIVER: Giver = { name: "admin:lead", role: "owner", within: "research", door: "token" };
+const GIVER: Giver = {
+  name: "admin:lead",
+  role: "owner",
+  within: "research",
+  by: "token:lead",
+  door: "token",
+};
 
 const inFile = (id: string, parent?: string): [string, AccountConfig] => [
   id,

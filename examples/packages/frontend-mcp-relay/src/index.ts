@@ -82,7 +82,9 @@ export default defineFrontend({
   setup({ name: place, url, token, tools }, ctx) {
     /** A session is its key's own: what the client is given names both, and no other key can say it. */
     const seal = (x: Arrival, id: string): string => {
-      const mac = createHmac("sha256", `${url} ${token}`).update(`${x.identity?.id} ${id}`);
+      const mac = createHmac("sha256", `${url} ${token}`).update(
+        JSON.stringify([x.identity?.id, id]),
+      );
       return `${id}.${mac.digest("base64url")}`;
     };
     const opened = (x: Arrival, said: string): string => {

@@ -1,0 +1,371 @@
+// Principals of the admin API: whatever is kept for one of them is keyed by issuer, subject, role, and account. Display names are drawn from
+// a small alphabet, so that most generated principals share theirs.
+import { Readable } from "node:stream";
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { AdminConfig, OidcConfig } from "../../../src/config/types.ts";
+import { AdminApi } from "../../../src/gateway/admin/api.ts";
+import { Holders } from "../../../src/gateway/admin/holders.ts";
+import { holderOf } from "../../../src/gateway/admin/oidc.ts";
+import { Sessions } from "../../../src/gateway/admin/sessions.ts";
+import { adminCommands, sessionCommands } from "../../../src/gateway/control/admin-commands.ts";
+import { Auditing } from "../../../src/gateway/control/auditing.ts";
+import { CommandGate } from "../../../src/gateway/control/gate.ts";
+import { type Giver, principalId, type Principal } from "../../../src/gateway/control/giver.ts";
+import { Looks } from "../../../src/gateway/control/looks.ts";
+import { mint } from "../../../src/lib/key.ts";
+import { faultOf } from "../../../src/model/error.ts";
+import type { KeyRecord } from "../../../src/plugin/key.ts";
+import type { Role } from "../../../src/plugin/role.ts";
+
+const NAMES = ["anna", "Anna", "ann@example.com"];
+const ACCOUNTS = ["acme", "sales", "a:owner", "%2F"];
+const ISSUERS = ["https://one.example", "https://one.example:8", "https://two.example"];
+
+interface Drawn {
+  readonly kind: "file" | "token" | "oidc";
+  readonly name: string;
+  readonly subject: string;
+  readonly issuer: string;
+  readonly role: Role;
+  readonly account: string | undefined;
+}
+
+const drawn: fc.Arbitrary<Drawn> = fc.record({
+  kind: fc.constantFrom("file" as const, "token" as const, "oidc" as const),
+  name: fc.constantFrom(...NAMES),
+  subject: fc.constantFrom("s1", "s2", "owner:s1", "s1#8"),
+  issuer: fc.constantFrom(...ISSUERS),
+  role: fc.constantFrom("operator" as const, "owner" as const),
+  account: fc.option(fc.constantFrom(...ACCOUNTS), { nil: undefined }),
+});
+
+const TOKEN = "file-token-0123456789abcdef-";
+
+/** The admin side of a gateway, with a command that makes a secret. */
+function site() {
+  const tokens: AdminConfig["tokens"][number][] = [];
+  const records = new Map<string, KeyRecord>();
+  const now: { oidc: OidcConfig | undefined } = { oidc: undefined };
+  const admin = (): AdminConfig => ({
+    at: { host: "127.0.0.1", port: 0 },
+    hosts: [],
+    behindProxy: false,
+    tls: undefined,
+    tokens,
+    oidc: now.oidc,
+  });
+  const paths = new Map<string, readonly string[]>();
+  const world = { path: (of: string) => paths.get(of) ?? [of], keys: async () => [] };
+  let made = 0;
+  const commands = {
+    "keys.create": async ({ account = null }: { account?: unknown }) => ({
+      secret: `secret-${++made}`,
+      key: { account },
+      warnings: [],
+    }),
+  };
+  const holders = new Holders({
+    admin,
+    record: async (digest) => records.get(digest),
+    now: () => 1_000,
+  });
+  const gate = new CommandGate({
+    commands: commands as never,
+    own: { find: () => undefined, all: () => [] },
+    world,
+    auditing: new Auditing({
+      log: undefined,
+      mask: { text: (text) => text },
+      now: () => 0,
+      told: { error() {} },
+    }),
+  });
+  const api = new AdminApi({
+    gate,
+    holders,
+    oidc: { offered: false } as never,
+    auditing: { noted: async () => {} },
+    log: { error() {} },
+  });
+  return { tokens, records, paths, now, holders, api, made: () => made };
+}
+
+const groupOf = ({ role, account }: Drawn) => `${role} ${account}`;
+
+/** The headers that a principal's requests carry. */
+function credential(of: Drawn, at: ReturnType<typeof site>, n: number): Record<string, string> {
+  if (of.kind === "file") {
+    const token = TOKEN + n;
+    at.tokens.push({ name: of.name, role: of.role, token });
+    return { authorization: `Bearer ${token}` };
+  }
+  if (of.kind === "token") {
+    const { id, secret, digest } = mint(undefined, "ta");
+    const { name, role, account } = of;
+    at.records.set(digest, { id, name, digest, created: 0, admin: role, account });
+    return { authorization: `Bearer ${secret}` };
+  }
+  const claims = { sub: of.subject, groups: [groupOf(of)], email: of.name, email_verified: true };
+  const holder = holderOf(claims, providerOf(of.issuer, [of]));
+  return { cookie: `tollgate=${at.holders.sessions.begin(holder, "127.0.0.1").word}` };
+}
+
+/** gateway.yaml's `admin.oidc`, with a group for each of these people. */
+const providerOf = (issuer: string, people: readonly Drawn[]) =>
+  ({
+    issuer,
+    groups: "groups",
+    name: "email",
+    roles: people.map((of) => ({ group: groupOf(of), role: of.role, account: of.account })),
+  }) as unknown as OidcConfig;
+
+async function post(
+  api: AdminApi,
+  headers: Record<string, string>,
+  body: object,
+): Promise<{ status: number; body: any }> {
+  const req = Object.assign(Readable.from([Buffer.from(JSON.stringify(body))]), {
+    method: "POST",
+    url: "/admin/v1/keys.create",
+    socket: { remoteAddress: "127.0.0.1" },
+    complete: true,
+    headers: {
+      host: "localhost",
+      origin: "http://localhost",
+      "x-tollgate-console": "1",
+      "content-type": "application/json",
+      ...headers,
+    },
+  });
+  let status = 0;
+  let text = "";
+  const res = {
+    req,
+    writeHead: (code: number) => void (status = code),
+    end: (said: string) => void (text = said),
+  };
+  await api.serve(req as never, res as never);
+  return { status, body: JSON.parse(text) };
+}
+
+/** What makes a principal another one, by this test's own account of it. */
+const same = (of: Drawn, n: number): string =>
+  JSON.stringify(
+    of.kind === "oidc"
+      ? [of.kind, of.issuer, of.subject, of.role, of.account ?? null]
+      : [of.kind, n],
+  );
+
+it("never share the result of an Idempotency-Key, and each gets its own result again", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(drawn, { minLength: 2, maxLength: 8 }), async (people) => {
+      const at = site();
+      const headers = people.map((each, n) => credential(each, at, n));
+      const secrets = new Map<string, string>();
+      for (const round of [1, 2])
+        for (const [n, person] of people.entries()) {
+          at.now.oidc = providerOf(person.issuer, people);
+          const answer = await post(at.api, { ...headers[n]!, "idempotency-key": "k" }, {});
+          expect(answer.status, `round ${round}`).toBe(200);
+          const id = same(person, n);
+          if (secrets.has(id)) expect(answer.body.secret).toBe(secrets.get(id));
+          else expect([...secrets.values()]).not.toContain(answer.body.secret);
+          secrets.set(id, answer.body.secret);
+          const within = person.kind === "file" ? undefined : person.account;
+          expect(answer.body.key.account).toBe(within ?? null);
+        }
+      expect(at.made()).toBe(secrets.size);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+it("have ids that no other issuer, subject, role, or account can spell", () => {
+  const principal = fc.record({
+    name: fc.constant("anna"),
+    by: fc.stringMatching(/^(file|token|oidc):[ -~]{0,6}$/),
+    role: fc.constantFrom<Role>("metrics", "viewer", "operator", "owner"),
+    within: fc.option(fc.string({ maxLength: 4 }), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(principal, principal, (a, b) => {
+      const equal = a.by === b.by && a.role === b.role && a.within === b.within;
+      expect(principalId(a) === principalId(b)).toBe(equal);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it("check account and role again before a result is replayed", async () => {
+  const at = site();
+  const { id, secret, digest } = mint(undefined, "ta");
+  const record = { id, name: "lead", digest, created: 0, admin: "owner" as Role, account: "acme" };
+  const headers = { authorization: `Bearer ${secret}`, "idempotency-key": "k" };
+  at.records.set(digest, record);
+  expect((await post(at.api, headers, { account: "acme" })).status).toBe(200);
+  for (const [changed, status, code] of [
+    [{ ...record, account: "sales" }, 404, "no_such_account"],
+    [{ ...record, admin: "viewer" as Role }, 403, "role_too_low"],
+    [{ ...record, revoked: 1 }, 401, "invalid_admin_token"],
+    [{ ...record, expires: 1 }, 401, "invalid_admin_token"],
+  ] as const) {
+    at.records.set(digest, changed);
+    const { status: got, body } = await post(at.api, headers, { account: "acme" });
+    expect([got, body.error.code, JSON.stringify(body).includes("secret-")]).toEqual([
+      status,
+      code,
+      false,
+    ]);
+  }
+});
+
+it("are checked against the accounts of now when a result is replayed", async () => {
+  const at = site();
+  const { id, secret, digest } = mint(undefined, "ta");
+  at.records.set(digest, { id, digest, created: 0, admin: "owner", account: "acme" });
+  const headers = { authorization: `Bearer ${secret}`, "idempotency-key": "k" };
+  at.paths.set("team", ["acme", "team"]);
+  expect((await post(at.api, headers, { account: "team" })).status).toBe(200);
+  at.paths.set("team", ["sales", "team"]);
+  expect((await post(at.api, headers, { account: "team" })).status).toBe(404);
+});
+
+it("are counted apart although they share a display name", () => {
+  const looks = new Looks(() => 0);
+  const giver = (by: string): Giver => ({ name: "admin:ann", role: "viewer", by, door: "token" });
+  for (const by of ["token:1", "token:2", "token:1"]) looks.count("requests.list", giver(by));
+  expect(looks.list().map(({ actor, count }) => [actor, count])).toEqual([
+    ["admin:ann", 2],
+    ["admin:ann", 1],
+  ]);
+});
+
+const unverified = [
+  {},
+  { email_verified: false },
+  { email_verified: "false" },
+  { email_verified: 1 },
+];
+
+it.each(unverified)("use no email address that the provider has not verified: %j", (said) => {
+  const roles = [{ group: "staff", role: "owner" as const, account: undefined }];
+  const config = { issuer: ISSUERS[0]!, groups: "groups", name: "email", roles } as never;
+  const claims = { sub: "s1", email: "boss@example.com", groups: ["staff"], ...said };
+  expect(holderOf(claims, config).name).toBe("admin:oidc:s1");
+  // Nor as what grants a role.
+  const byEmail = {
+    ...(config as OidcConfig),
+    groups: "email",
+    roles: [{ group: "boss@example.com", role: "owner" as const, account: undefined }],
+  };
+  expect(faultOf(caught(() => holderOf(claims, byEmail)))?.code).toBe("no_role");
+  const verified = { ...claims, email_verified: true };
+  expect(holderOf(verified, byEmail).name).toBe("admin:oidc:boss@example.com");
+});
+
+const caught = (work: () => unknown): unknown => {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+};
+
+it("from the shell's console link keep their scope, their group, and their expiry", async () => {
+  const sessions = new Sessions(() => 1_000);
+  const giver: Giver = {
+    name: "admin:oidc:ann",
+    role: "owner",
+    within: "acme",
+    by: "oidc:https://one.example s1",
+    group: "staff",
+    until: 5_000,
+    door: "session",
+  };
+  const { console: link } = sessionCommands(sessions, () => "http://localhost");
+  const { word } = (await link!({} as never, giver)) as { word: string };
+  const holder = sessions.redeem(word)!;
+  const { name: _, door: __, ...whose } = giver;
+  expect(holder).toMatchObject(whose);
+  expect(sessions.begin(holder, "").session.until).toBe(5_000);
+});
+
+it("whose token has ended lose their sessions and the links that were not used yet", async () => {
+  const { digest, id } = mint(undefined, "ta");
+  const sessions = new Sessions(() => 1_000);
+  const holder: Principal = { name: "admin:ann", role: "owner", by: `token:${id}` };
+  const { session } = sessions.begin(holder, "");
+  const { word } = sessions.invite(holder);
+  const other = sessions.invite({ ...holder, by: "shell" });
+  const commands = adminCommands(
+    {
+      list: async () => [{ id, name: "ann", digest, created: 0, admin: "owner" as const }],
+      write: async () => {},
+      inFile: () => [],
+      tree: async () => ({}) as never,
+      sessions: () => sessions,
+    },
+    () => 1_000,
+  );
+  await commands["admins.end"]!({ id } as never);
+  expect(sessions.list().map((each) => each.id)).not.toContain(session.id);
+  expect(sessions.redeem(word)).toBeUndefined();
+  expect(sessions.redeem(other.word)).toBeDefined();
+});
+
+it("of a replaced file token are others: its sessions end, and its results are not replayed", async () => {
+  const at = site();
+  at.tokens.push({ name: "ann", role: "owner", token: `${TOKEN}1` });
+  const first = { authorization: `Bearer ${TOKEN}1`, "idempotency-key": "k" };
+  const { secret } = (await post(at.api, first, {})).body;
+  const holder = await at.holders.login({ socket: {}, headers: {} } as never, {
+    token: `${TOKEN}1`,
+  });
+  const cookie = `tollgate=${at.holders.sessions.begin(holder, "").word}`;
+  expect((await post(at.api, { cookie }, {})).status).toBe(200);
+  at.tokens[0] = { name: "ann", role: "owner", token: `${TOKEN}2` };
+  expect((await post(at.api, { cookie }, {})).body.error.code).toBe("session_over");
+  const second = { ...first, authorization: `Bearer ${TOKEN}2` };
+  expect((await post(at.api, second, {})).body.secret).not.toBe(secret);
+});
+
+it.each([
+  ["a file token's", "anna"],
+  ["a file token's in other letters", "ANNA"],
+  ["a file token's in wide letters", "ａｎｎａ"],
+  ["a token's that has ended", "ended"],
+  ["a token's that has expired", "Expired"],
+  ["a token's that is valid", "valid"],
+  ["a token's id", "tokenid001"],
+  ["a person's", "oidc:ann@example.com"],
+])("are not made under a name that is %s", async (_, name) => {
+  const written: unknown[] = [];
+  const record = (id: string, called: string, more: object = {}): KeyRecord => ({
+    id,
+    name: called,
+    digest: id,
+    created: 0,
+    admin: "viewer",
+    ...more,
+  });
+  const commands = adminCommands(
+    {
+      list: async () => [
+        record("tokenid001", "valid"),
+        record("2", "ended", { revoked: 1 }),
+        record("3", "expired", { expires: 1 }),
+      ],
+      write: async (each) => written.push(each),
+      inFile: () => ["anna"],
+      tree: async () => ({}) as never,
+    },
+    () => 1_000,
+  );
+  const create = (called: string) =>
+    commands["admins.create"]!({ name: called, role: "viewer" } as never);
+  const fault = faultOf(await create(name).catch((error: unknown) => error));
+  expect([fault?.code, written.length]).toEqual(["admin_exists", 0]);
+  await create("another");
+  expect(written).toHaveLength(1);
+});
