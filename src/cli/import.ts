@@ -9,6 +9,7 @@ import { keysOf, teamsOf, type ImportedKey } from "./import/grantees.ts";
 import { litellm } from "./import/litellm.ts";
 import { portkey } from "./import/portkey.ts";
 import { KINDS, Said, type FindingKind, type ImportFinding } from "./import/said.ts";
+import { writtenKey } from "./imported-keys.ts";
 import { load } from "./loading.ts";
 import { counted, near, reported } from "./report.ts";
 import { columns, paintRemark, remark, say, sayJson } from "./terminal.ts";
@@ -60,7 +61,7 @@ async function run(given: CliInput): Promise<number> {
       findings,
       text,
       secrets: draft.secrets.map(({ file }) => file),
-      keys,
+      keys: keys.map(writtenKey),
       remarks,
       ...(written && { problems: written }),
     });
@@ -107,7 +108,11 @@ async function write({ text, draft, keys }: Imported, folder: string) {
     await put(join(folder, secret.file), `${secret.text}\n`, 0o600);
   }
   if (keys.length > 0)
-    await put(join(folder, "keys.json"), `${JSON.stringify({ keys }, null, 2)}\n`, 0o600);
+    await put(
+      join(folder, "keys.json"),
+      `${JSON.stringify({ keys: keys.map(writtenKey) }, null, 2)}\n`,
+      0o600,
+    );
   return (await load(file)).problems;
 }
 

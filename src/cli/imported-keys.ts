@@ -3,8 +3,9 @@
 import { readFile } from "node:fs/promises";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { parseDecimal } from "../money/decimal.ts";
+import { formatDecimal } from "../money/decimal.ts";
 import { csvRows } from "./csv-rows.ts";
+import { shifted } from "./import/amounts.ts";
 
 export interface ImportedKeys {
   /** As `keys.import` takes them. */
@@ -186,7 +187,7 @@ function* limitsOf(
 ): Generator<Json, void> {
   const own = said("limits");
   const list = typeof own === "string" ? parsed(own) : own;
-  if (Array.isArray(list)) yield* list;
+  if (Array.isArray(list)) yield* list.map((each) => counted(each, where));
   const budget = said("budget");
   if (budget !== undefined) {
     const span = said("span");
@@ -205,18 +206,43 @@ function* limitsOf(
   }
 }
 
+/** A limit in dollars, as files state it, becomes one in nano-dollars, as the store counts it. */
+function counted(limit: Json, where: string): Json {
+  const { unit, max, ...rest } = (objectOf(limit) ?? {}) as { [field: string]: Json };
+  return unit === "usd" && max !== undefined
+    ? { ...rest, unit: "nano_usd", max: Number(nano(max, where)) }
+    : limit;
+}
+
+/**
+ * Returns a key as keys.json has it, from which `importedKeys` reads the same key: amounts are decimal dollars.
+ * @param key As `keys.import` takes it.
+ */
+export function writtenKey(key: JsonObject): JsonObject {
+  const usd = (amount: Json) => formatDecimal(BigInt(amount as number), 9);
+  const { spent, limits, ...rest } = key;
+  return {
+    ...rest,
+    ...(Array.isArray(limits) && {
+      limits: limits.map((each) => {
+        const { unit, max, ...limit } = each as { [field: string]: Json };
+        return unit === "nano_usd" ? { unit: "usd", max: usd(max!), ...limit } : each;
+      }),
+    }),
+    ...(spent !== undefined && { spent: usd(spent) }),
+  };
+}
+
 /** Of the window that is now, as exports say it: it is set back when a budget begins anew. */
 function spentOf(said: Json | undefined, where: string): number | undefined {
   const spent = said === undefined ? 0 : Number(nano(said, where));
   return spent > 0 ? spent : undefined;
 }
 
+/** In nano-dollars, rounded: exports have floats with more digits than that. */
 function nano(said: Json, where: string): bigint {
-  try {
-    return parseDecimal(String(said), 9);
-  } catch {
-    return fail("invalid", `${where} says "${String(said)}", which is no amount.`, {
-      code: "usage",
-    });
-  }
+  const [whole, fraction = ""] = shifted(String(said), 9)?.split(".") ?? [];
+  return whole === undefined
+    ? fail("invalid", `${where} says "${String(said)}", which is no amount.`, { code: "usage" })
+    : BigInt(whole) + (fraction >= "5" ? 1n : 0n);
 }

@@ -115,7 +115,11 @@ const LITELLM: readonly Omit<ImportCase, "source">[] = [
       aws_region_name: eu-central-1
       aws_role_name: arn:aws:iam::1:role/x
 `,
-    found: ["manual 6 model_list[0].litellm_params.aws_role_name"],
+    found: [
+      "manual 4 model_list[0].litellm_params.model",
+      "manual 4 model_list[0].litellm_params.model",
+      "manual 6 model_list[0].litellm_params.aws_role_name",
+    ],
     asked: { bed: ["anthropic.claude-sonnet-4-5-v1:0"] },
   },
   {
@@ -287,18 +291,21 @@ vector_store_registry: [{ name: x }]
     exit: 1,
   },
   {
-    name: "a provider that is not here",
+    name: "a provider that is not here, and one that is a package",
     text: `model_list:
   - model_name: v
     litellm_params: { model: vertex_ai/gemini-2.5-pro, vertex_project: p }
+  - model_name: w
+    litellm_params: { model: watsonx/granite, api_key: os.environ/WATSONX_KEY, project_id: p }
   - model_name: a
     litellm_params: { model: deepseek/deepseek-chat, api_key: os.environ/DEEPSEEK_API_KEY }
 `,
     found: [
-      "unsupported 3 model_list[0].litellm_params.model",
-      "unsupported 3 model_list[0].litellm_params.vertex_project",
+      "manual 3 model_list[0].litellm_params.model",
+      "manual 3 model_list[0].litellm_params.model",
+      "unsupported 5 model_list[1].litellm_params.model",
     ],
-    asked: { a: ["deepseek-chat"] },
+    asked: { a: ["deepseek-chat"], v: ["gemini-2.5-pro"] },
     exit: 1,
   },
   {
@@ -310,7 +317,11 @@ model_list:
   - model_name: a
     litellm_params: { model: together_ai/meta-llama/Llama-4-Scout, api_key: os.environ/TOGETHER_API_KEY, timeout: 60, stream_timeout: 5 }
 `,
-    found: ["manual 1 include", "unsupported 2 guardrails"],
+    found: [
+      "manual 1 include",
+      "unsupported 2 guardrails",
+      "approximate 6 model_list[0].litellm_params.stream_timeout",
+    ],
     asked: { a: ["meta-llama/Llama-4-Scout"] },
     exit: 1,
   },
@@ -361,8 +372,8 @@ const PORTKEY: readonly Omit<ImportCase, "source">[] = [
       "unsupported 2 strategy",
       "unsupported 3 cache",
       "unsupported 4 targets[0].input_guardrails",
-      "unsupported 4 targets[0].name",
     ],
+    asked: { assistant: ["gpt-5"], "assistant.a": ["gpt-5"] },
     exit: 1,
   },
 ];

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import { csvRows } from "../../src/cli/csv-rows.ts";
-import { importedKeys } from "../../src/cli/imported-keys.ts";
+import { importedKeys, writtenKey } from "../../src/cli/imported-keys.ts";
 import { digest } from "../../src/lib/key.ts";
 import { faultOf } from "../../src/model/error.ts";
 
@@ -132,4 +132,49 @@ it("a table of many lines, or of one that never ends, takes time in proportion t
     took(5_000);
     expect(took(40_000)).toBeLessThan(60_000 + 40 * took(5_000));
   }
+});
+
+const nano = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
+const limit = fc.oneof(
+  fc.record({
+    unit: fc.constant("nano_usd"),
+    max: nano,
+    per: fc.constantFrom("hour", "day", "week", "month", "total"),
+  }),
+  fc.record({
+    unit: fc.constantFrom("requests", "tokens"),
+    max: fc.nat(),
+    per: fc.constant("minute"),
+  }),
+);
+const made = fc.record(
+  {
+    digest: fc.constant(HASH),
+    name: fc.stringMatching(/^[a-z]{1,9}$/),
+    models: fc.array(fc.constantFrom("gpt-5", "claude-*"), { minLength: 1, maxLength: 2 }),
+    account: fc.constantFrom("acme", "research"),
+    limits: fc.array(limit, { maxLength: 3 }),
+    spent: nano,
+    revoked: fc.constant(true),
+  },
+  { requiredKeys: ["digest", "limits"] },
+);
+it("keys.json of an import is read back as the same keys", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(made, { maxLength: 3 }), async (keys) => {
+      const read = await imported(JSON.stringify({ keys: keys.map(writtenKey) }));
+      expect(read.keys).toEqual(keys);
+      expect(read.remarks).toEqual([]);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+it.each([
+  [0.1 + 0.2, 300_000_000],
+  ["1.5e-7", 150],
+  [0.000_123_456_789_6, 123_457],
+])("what was spent is a float in exports: %s", async (spend, spent) => {
+  const { keys } = await imported(JSON.stringify([{ token: HASH, spend }]));
+  expect(keys[0]).toMatchObject({ spent });
 });

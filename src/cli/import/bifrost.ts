@@ -1,15 +1,16 @@
 // Bifrost's config.json: providers with their keys, and what governance says of customers, teams and virtual keys.
 import { digest } from "../../lib/key.ts";
+import type { JsonObject } from "../../model/values.ts";
 import { parseDecimal } from "../../money/decimal.ts";
-import { budgetOf, ratesOf, seconds } from "./amounts.ts";
+import { budgetOf, ratesOf } from "./amounts.ts";
+import { bifrostProvider, variable } from "./bifrost-provider.ts";
 import { slug, type Draft } from "./draft.ts";
 import type { ImportedKey } from "./grantees.ts";
-import { isOwnServer, knownProvider, needsBase } from "./known-providers.ts";
 import type { Said } from "./said.ts";
 
 export function bifrost(said: Said, draft: Draft): readonly ImportedKey[] {
   const providers = said.get("providers");
-  for (const name of providers.keys) provider(name, providers.get(name), draft);
+  for (const name of providers.keys) bifrostProvider(name, providers.get(name), draft);
   const keys = governance(said.get("governance"), draft);
   const rules = [
     ["config_store", "exact", "files are the truth here"],
@@ -21,79 +22,16 @@ export function bifrost(said: Said, draft: Draft): readonly ImportedKey[] {
       "unsupported",
       "its plugins are not loaded; docs/plugins says how to write one here",
     ],
-    ["client", "manual", "look at listen, overload and log: they say the same in other words"],
+    ["client", "manual", "listen, overload, max_body and log have the same settings"],
+    ["server", "manual", "bounds has the same settings"],
+    ["framework", "exact", "prices come with the gateway"],
+    ["encryption_key", "exact", "keys are kept as hashes, and provider keys are not kept"],
+    ["local_cache", "unsupported", "answers are not kept"],
   ] as const;
   for (const [key, kind, message] of rules)
     if (said.get(key).isThere) said.get(key).find(kind, message);
+  said.get("$schema").take();
   return keys;
-}
-
-const variable = (text: string): string | undefined => /^env\.(\w+)$/.exec(text)?.[1];
-
-function provider(name: string, said: Said, draft: Draft): void {
-  const custom = said.get("custom_provider_config");
-  const network = said.get("network_config");
-  const base = network.get("base_url").text();
-  const known = knownProvider(custom.get("base_provider_type").text() ?? name);
-  custom.take();
-  const use = known === "openai" && base !== undefined ? "openai-compatible" : known;
-  if (use === undefined || (needsBase(use) && base === undefined)) {
-    const why =
-      use === undefined
-        ? `"${name}" is no provider that comes with the gateway`
-        : `${use} needs its address (network_config.base_url)`;
-    said.find("unsupported", why);
-    return;
-  }
-  const made = draft.provider(use, base === undefined ? {} : { base_url: base });
-  for (const key of said.get("keys").list()) credential(key, use, made, draft);
-  if (made.credentials.length === 0 && !isOwnServer(use))
-    draft.credential(made, `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`);
-  const timeout = network.get("default_request_timeout_in_seconds").number();
-  if (timeout !== undefined) made.timeouts = { total: seconds(timeout) };
-  for (const key of ["max_retries", "retry_backoff_initial", "retry_backoff_max"])
-    if (network.get(key).isThere)
-      network.get(key).find("approximate", "`attempts` says how often one request is tried");
-  if (said.get("concurrency_and_buffer_size").isThere)
-    said
-      .get("concurrency_and_buffer_size")
-      .find("exact", "not needed: overload: { concurrent } is of the whole process");
-  if (said.get("proxy_config").isThere)
-    said.get("proxy_config").find("manual", "proxy: { url: … } is of the whole gateway");
-  if (made.name !== name)
-    said.find(
-      "approximate",
-      `clients that ask for ${name}/<model> find it as ${made.name}/<model>`,
-    );
-  if (made.name !== name)
-    draft.routes.set(`${name}/*`, { candidates: [{ model: `${made.name}/*` }] });
-}
-
-function credential(
-  key: Said,
-  use: string,
-  made: ReturnType<Draft["provider"]>,
-  draft: Draft,
-): void {
-  const value = key.get("value");
-  const text = value.text() ?? "";
-  const name = variable(text);
-  if (name === undefined && text !== "")
-    value.find(
-      "manual",
-      "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
-    );
-  const said =
-    name === undefined
-      ? text === ""
-        ? undefined
-        : draft.secret(text, `${use}-key`)
-      : `\${env:${name}}`;
-  const one = draft.credential(made, said);
-  const weight = key.get("weight").number();
-  if (weight !== undefined) one.weight = Math.round(weight * 100);
-  for (const model of key.get("models").texts()) if (model !== "*") one.models.add(model);
-  for (const rest of ["id", "name", "enabled"]) key.get(rest).take();
 }
 
 function governance(said: Said, draft: Draft): readonly ImportedKey[] {
@@ -188,6 +126,14 @@ function virtualKey(
     key.find("manual", "its value is not here: tollgate keys create makes another");
     return [];
   }
+  const outside = variable(value);
+  if (outside !== undefined) {
+    key.find(
+      "manual",
+      `its value is in ${outside}, which is not read here: write it in its place and import again, or make another key (tollgate keys create)`,
+    );
+    return [];
+  }
   const account = accountOf(key);
   const limits = limitsOf(key);
   const off = key.any("is_active").take() === false;
@@ -197,15 +143,27 @@ function virtualKey(
     const allowed = each.get("allowed_models").texts();
     each.get("weight").take();
     each.get("id").take();
+    const ids = each.get("key_ids").texts();
+    if (ids.some((id) => id !== "*"))
+      each
+        .get("key_ids")
+        .find("unsupported", "a client's key does not choose among the keys of a provider");
     return (allowed.length > 0 ? allowed : ["*"]).map((model) => `${provider}/${model}`);
   });
+  if (configs.length > 1)
+    key
+      .get("provider_configs")
+      .find(
+        "approximate",
+        "clients name the provider, as <provider>/<model>; weights are not read",
+      );
   return [
     {
       digest: digest(value),
       ...(name !== undefined && { name }),
       ...(account !== undefined && { account }),
       ...(models.length > 0 && { models }),
-      ...(limits.length > 0 && { limits: limits.map(counted) }),
+      ...(limits.length > 0 && { limits: limits.map(counted) as readonly JsonObject[] }),
       ...(off && { revoked: true }),
     },
   ];

@@ -1,9 +1,11 @@
 // The gateway.yaml that an import makes: providers with their credentials, names, accounts; then its text.
 import { createHash } from "node:crypto";
 import { Document, isCollection, visit } from "yaml";
+import { DEFAULT_FRONTENDS } from "../../config/skeleton.ts";
 
 export interface DraftCredential {
-  readonly key: string | undefined;
+  /** Its fields as gateway.yaml has them, such as `api_key`. Undefined if the provider needs none. */
+  readonly fields: Readonly<Record<string, string>> | undefined;
   weight: number | undefined;
   models: Set<string>;
 }
@@ -14,7 +16,7 @@ export interface DraftProvider {
   readonly options: Readonly<Record<string, unknown>>;
   readonly credentials: DraftCredential[];
   readonly facts: Map<string, Record<string, unknown>>;
-  timeouts: Record<string, string> | undefined;
+  timeouts: Record<string, unknown> | undefined;
 }
 
 export interface DraftRoute {
@@ -45,13 +47,21 @@ export class Draft {
   readonly settings: Record<string, unknown> = {};
   readonly observers = new Set<string>(["console"]);
 
-  /** The provider at one address, made when it is first needed. */
-  provider(use: string, options: Readonly<Record<string, unknown>> = {}): DraftProvider {
+  /**
+   * Returns the provider with these options, and adds it at its first use.
+   * @param wanted The name to mount it under. Default: the host name of a server, or `use`.
+   */
+  provider(
+    use: string,
+    options: Readonly<Record<string, unknown>> = {},
+    wanted?: string,
+  ): DraftProvider {
     const same = [...this.providers.values()].find(
       (each) => each.use === use && JSON.stringify(each.options) === JSON.stringify(options),
     );
     if (same) return same;
-    const name = this.#free(use === "openai-compatible" ? hostName(options["base_url"]) : use);
+    const usual = use === "openai-compatible" ? hostName(options["base_url"]) : use;
+    const name = this.#free(wanted ?? usual);
     const made = { name, use, options, credentials: [], facts: new Map(), timeouts: undefined };
     this.providers.set(name, made);
     return made;
@@ -64,11 +74,19 @@ export class Draft {
     }
   }
 
-  /** `key`: as gateway.yaml says it, or undefined for none. */
-  credential(provider: DraftProvider, key: string | undefined): DraftCredential {
-    const same = provider.credentials.find((each) => each.key === key);
+  /**
+   * Returns the credential with these fields, and adds it at its first use.
+   * @param said An API key, or several fields. Undefined if the provider needs no credential.
+   */
+  credential(
+    provider: DraftProvider,
+    said: string | Readonly<Record<string, string>> | undefined,
+  ): DraftCredential {
+    const fields = typeof said === "string" ? { api_key: said } : said;
+    const text = JSON.stringify(fields);
+    const same = provider.credentials.find((each) => JSON.stringify(each.fields) === text);
     if (same) return same;
-    const made = { key, weight: undefined, models: new Set<string>() };
+    const made = { fields, weight: undefined, models: new Set<string>() };
     provider.credentials.push(made);
     return made;
   }
@@ -103,7 +121,8 @@ export class Draft {
       listen: { host: "127.0.0.1", port: 8787 },
       admin: { host: "127.0.0.1", port: 9787 },
       ...this.settings,
-      frontends: ["chat-completions", "messages", "responses", "images", "models", "usage"],
+      // The other gateways serve all of these without being asked.
+      frontends: [...DEFAULT_FRONTENDS, "usage"],
       middleware: ["auth", "zdr", "limits", "usage"],
       observers: [...this.observers],
       ...(this.accounts.size > 0 && { accounts: Object.fromEntries(this.accounts) }),
@@ -121,19 +140,20 @@ const isDeep = (item: unknown): boolean =>
   isCollection(item) || isCollection((item as { value?: unknown } | null)?.value);
 
 function providerOf({ use, name, options, credentials, facts, timeouts }: DraftProvider) {
-  const keyed = credentials.filter(({ key }) => key !== undefined);
+  const keyed = credentials.filter(({ fields }) => fields !== undefined);
   const alone = keyed.length === 1 ? keyed[0] : undefined;
-  const settings = { ...options, ...(alone && { api_key: alone.key }) };
+  const settings = { ...options, ...alone?.fields };
+  const variable = (alone && variableIn(alone.fields)) ?? variableIn(options);
   return {
     use,
-    ...(alone && variableOf(alone.key!) && { when: `\${env:${variableOf(alone.key!)}:-}` }),
+    ...(variable && { when: `\${env:${variable}:-}` }),
     ...(Object.keys(settings).length > 0 && { with: settings }),
     ...(keyed.length > 1 && {
-      credentials: keyed.map(({ key, weight, models }, i) => ({
-        name: slug(variableOf(key!) ?? `${name}-${i + 1}`),
-        with: { api_key: key },
-        ...(weight !== undefined && { weight }),
-        ...(models.size > 0 && { models: [...models] }),
+      credentials: keyed.map((each, i) => ({
+        name: slug(variableIn(each.fields) ?? `${name}-${i + 1}`),
+        with: each.fields,
+        ...(each.weight !== undefined && { weight: each.weight }),
+        ...(each.models.size > 0 && { models: [...each.models] }),
       })),
     }),
     ...(timeouts && { timeouts }),
@@ -141,17 +161,20 @@ function providerOf({ use, name, options, credentials, facts, timeouts }: DraftP
   };
 }
 
+/** The first environment variable without which a provider cannot be called. */
+const variableIn = (fields: Readonly<Record<string, unknown>> | undefined): string | undefined =>
+  Object.values(fields ?? {})
+    .map((value) => /^\$\{env:(\w+)\}/.exec(String(value))?.[1])
+    .find((name) => name !== undefined);
+
 const routeOf = ({ candidates, pick, on }: DraftRoute): unknown => {
   const said = candidates.map(({ model, weight }) =>
-    weight === undefined ? model : { model, weight },
+    weight === undefined || pick !== "weighted" ? model : { model, weight },
   );
   if (pick === undefined && on === undefined)
     return said.length === 1 && typeof said[0] === "string" ? said[0] : { candidates: said };
   return { candidates: said, ...(pick && { pick }), ...(on && { on }) };
 };
-
-/** "OPENAI_API_KEY" of "${env:OPENAI_API_KEY}" */
-export const variableOf = (key: string): string | undefined => /^\$\{env:(\w+)\}$/.exec(key)?.[1];
 
 export const slug = (text: string): string =>
   text

@@ -7,9 +7,7 @@ import { slug, type Draft } from "./draft.ts";
 import { Said } from "./said.ts";
 
 /** As `tollgate keys import` reads it. */
-export type ImportedKey =
-  | JsonObject
-  | { readonly digest: string; readonly [field: string]: unknown };
+export type ImportedKey = JsonObject;
 
 const RATES = { requests: "rpm_limit", tokens: "tpm_limit", concurrent: "max_parallel_requests" };
 

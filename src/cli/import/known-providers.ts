@@ -1,50 +1,60 @@
-// What other gateways call providers, and what they are called here.
+// Maps provider names of other gateways to plugins of ours.
+import { builtins } from "../loading.ts";
 
-/** By another's word. Words that are the same here stand in `SAME`. */
+/** Names that differ here. A name that is the same here is not in this table. */
 const OTHERS: Readonly<Record<string, string>> = {
-  ai21: "",
-  azure_ai: "",
+  azure_ai: "azure-foundry",
+  "azure-ai": "azure-foundry",
   "azure-openai": "azure",
   azure_text: "azure",
-  bedrock_converse: "bedrock",
+  bedrock: "aws",
+  bedrock_converse: "aws",
+  sagemaker: "",
   cohere_chat: "cohere",
+  custom_openai: "openai-compatible",
   dashscope: "alibaba",
   fireworks_ai: "fireworks",
   "fireworks-ai": "fireworks",
   gemini: "google",
   hosted_vllm: "vllm",
+  litellm_proxy: "openai-compatible",
   lm_studio: "lm-studio",
   llamafile: "llama-cpp",
   mistralai: "mistral",
   "mistral-ai": "mistral",
   nvidia_nim: "nvidia",
   ollama_chat: "ollama",
+  openai_like: "openai-compatible",
   "perplexity-ai": "perplexity",
   sgl: "sglang",
+  "text-completion-openai": "openai",
   together_ai: "together",
   "together-ai": "together",
   vercel_ai_gateway: "vercel",
+  vertex_ai: "vertex",
+  vertex_ai_beta: "vertex",
+  "vertex-ai": "vertex",
   volcengine: "ark",
   "x-ai": "xai",
 };
 
-const SAME = new Set(
-  (
-    "openai anthropic azure bedrock mistral deepseek xai perplexity cohere groq together fireworks cerebras nvidia sambanova deepinfra " +
-    "databricks baseten nebius novita hyperbolic moonshot minimax zai openrouter huggingface vercel ollama vllm sglang google recraft"
-  ).split(" "),
-);
+/** Providers that are npm packages of their own. */
+const PACKAGES = ["aws", "azure-foundry", "vertex"];
 
-/** Undefined: none here is it. */
+/** The npm package of a provider that is not built in. */
+export const packageOf = (use: string): string | undefined =>
+  PACKAGES.includes(use) ? `tollgate-provider-${use}` : undefined;
+
+/** Returns undefined if no provider here corresponds to the name. */
 export function knownProvider(word: string): string | undefined {
   const name = word.toLowerCase();
-  if (SAME.has(name)) return name;
-  return (Object.hasOwn(OTHERS, name) && OTHERS[name]) || undefined;
+  if (Object.hasOwn(OTHERS, name)) return OTHERS[name] || undefined;
+  return PACKAGES.includes(name) || Object.hasOwn(builtins.provider, name) ? name : undefined;
 }
 
 /** By a model's own name, where no provider is said. */
 export function guessedProvider(model: string): string | undefined {
-  if (/^(gpt-|o\d|chatgpt-|text-embedding-|dall-e|gpt$)/.test(model)) return "openai";
+  if (/^(gpt-|o\d|chatgpt-|text-embedding-|dall-e|whisper-|tts-|gpt$)/.test(model)) return "openai";
   if (model.startsWith("claude")) return "anthropic";
   if (model.startsWith("gemini")) return "google";
   return undefined;
@@ -56,4 +66,6 @@ export const isOwnServer = (use: string): boolean =>
 
 /** Their address depends on the account, and must be said. */
 export const needsBase = (use: string): boolean =>
-  ["azure", "bedrock", "databricks", "baseten", "openai-compatible"].includes(use);
+  ["azure", "azure-foundry", "databricks", "baseten", "openai-compatible", "cloudflare"].includes(
+    use,
+  );

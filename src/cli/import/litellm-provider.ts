@@ -1,4 +1,5 @@
 // Which provider of ours a deployment of LiteLLM asks, and where.
+import { aws, azure, vertex, type CloudProvider } from "./clouds.ts";
 import { guessedProvider, isOwnServer, knownProvider, needsBase } from "./known-providers.ts";
 import type { Said } from "./said.ts";
 
@@ -8,10 +9,21 @@ interface Where {
   readonly use: string;
   readonly model: string;
   readonly options: Readonly<Record<string, unknown>>;
+  /** Of a cloud, whose credential has several fields. */
+  readonly cloud?: CloudProvider;
 }
 
-/** Which provider of ours it is, or why none. */
-export function providerOf(asked: string, params: Said, at: Said): Where | string {
+/**
+ * Returns the provider of a deployment, or the reason why there is none.
+ * @param at Where credentials are: the parameters, or the credential that they name.
+ * @param secret Turns a key that stands in the file into a reference to a file of its own.
+ */
+export function providerOf(
+  asked: string,
+  params: Said,
+  at: Said,
+  secret: (place: Said, name: string) => string | undefined,
+): Where | string {
   const custom = params.get("custom_llm_provider").text();
   const slash = asked.indexOf("/");
   const known = slash < 0 ? undefined : knownProvider(asked.slice(0, slash));
@@ -20,16 +32,17 @@ export function providerOf(asked: string, params: Said, at: Said): Where | strin
   const base = [...BASES]
     .map((key) => variable((at.get(key).isThere ? at : params).get(key).text()))
     .find(Boolean);
-  const version = params.get("api_version").text();
   const use = word === undefined ? undefined : knownProvider(word);
-  if (use === "azure") return azure(model, base, version, params);
-  if (use === "bedrock") return bedrock(model, base, params);
+  const of = { model, base, params, at, secret };
+  if (use === "azure" || use === "azure-foundry") return onAzure(use, of);
+  if (use === "aws") return onAws(of);
+  if (use === "vertex") return onVertex(of);
   // An address of one's own behind a vendor's word is a server that speaks like that vendor.
   if (base !== undefined && (use === "openai" || use === undefined || isOwnServer(use)))
     return {
       use: use && isOwnServer(use) ? use : "openai-compatible",
       model,
-      options: { base_url: base },
+      options: { base_url: use === "ollama" ? ollamaBase(base) : base },
     };
   if (use === undefined)
     return word === undefined
@@ -40,38 +53,97 @@ export function providerOf(asked: string, params: Said, at: Said): Where | strin
   return { use, model, options: base === undefined ? {} : { base_url: base } };
 }
 
-function azure(
-  model: string,
-  base: string | undefined,
-  version: string | undefined,
-  params: Said,
-): Where | string {
-  if (base === undefined) return "azure needs the address of its resource (api_base)";
-  if (version !== undefined)
-    params.get("api_version").find("exact", "not needed: the gateway asks Azure's v1 API");
-  const root = base.replace(/\/+$/, "").replace(/\/openai(\/.*)?$/, "");
-  return { use: "azure", model, options: { base_url: `${root}/openai/v1` } };
+/** LiteLLM asks Ollama's own API, whose address has no version; we ask the one beside it. */
+const ollamaBase = (base: string): string => {
+  const bare = base.replace(/\/+$/, "");
+  return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
+};
+
+interface Of {
+  readonly model: string;
+  readonly base: string | undefined;
+  readonly params: Said;
+  readonly at: Said;
+  readonly secret: (place: Said, name: string) => string | undefined;
 }
 
-function bedrock(model: string, base: string | undefined, params: Said): Where {
-  const region = variable(params.any("aws_region_name", "region_name").text()) ?? "us-east-1";
-  for (const key of [
-    "aws_access_key_id",
-    "aws_secret_access_key",
-    "aws_session_token",
-    "aws_role_name",
-    "aws_profile_name",
-    "aws_session_name",
-  ])
-    if (params.get(key).isThere)
-      params
+/** Reads fields from the named credential, or else from the parameters. */
+const reader = ({ at, params }: Of) => ({
+  place: (key: string): Said => (at.get(key).isThere ? at : params).get(key),
+  text(key: string): string | undefined {
+    return variable(this.place(key).text());
+  },
+});
+
+function onAzure(use: "azure" | "azure-foundry", of: Of): Where | string {
+  if (of.base === undefined) return `${use} needs the address of its resource (api_base)`;
+  const read = reader(of);
+  if (of.params.get("api_version").isThere)
+    of.params.get("api_version").find("exact", "not needed: the gateway asks Azure's v1 API");
+  const cloud = azure(
+    {
+      endpoint: of.base,
+      apiKey: of.secret(read.place("api_key"), "azure-key"),
+      tenantId: read.text("tenant_id"),
+      clientId: read.text("client_id"),
+      clientSecret: of.secret(read.place("client_secret"), "azure-client"),
+    },
+    use === "azure-foundry",
+  );
+  const keyed = cloud.fields ?? { api_key: "${env:AZURE_API_KEY}" };
+  return {
+    use: cloud.use,
+    model: of.model,
+    options: cloud.options,
+    cloud: { ...cloud, fields: keyed },
+  };
+}
+
+function onAws(of: Of): Where {
+  const read = reader(of);
+  const [, placed, bare = of.model] =
+    /^(?:converse\/|invoke\/)?(?:([a-z]{2}(?:-[a-z]+)+-\d)\/)?(.+)$/.exec(of.model) ?? [];
+  for (const key of ["aws_role_name", "aws_session_name", "aws_web_identity_token"])
+    if (of.params.get(key).isThere)
+      of.params
         .get(key)
         .find(
           "manual",
-          "Bedrock is asked with an API key here: make one in the console, and set BEDROCK_API_KEY",
+          "roles are taken by AWS's own chain: name the role in a profile of ~/.aws/config, and write from: chain with that profile",
         );
-  const options = { base_url: base ?? `https://bedrock-runtime.${region}.amazonaws.com/openai/v1` };
-  return { use: "bedrock", model: model.replace(/^(converse|invoke)\//, ""), options };
+  const cloud = aws({
+    region: read.text("aws_region_name") ?? read.text("region_name") ?? placed,
+    runtimeUrl: of.base ?? read.text("aws_bedrock_runtime_endpoint"),
+    apiKey: of.secret(read.place("api_key"), "aws-key"),
+    accessKeyId: read.text("aws_access_key_id"),
+    secretAccessKey: of.secret(read.place("aws_secret_access_key"), "aws-secret"),
+    sessionToken: of.secret(read.place("aws_session_token"), "aws-session"),
+    profile: read.text("aws_profile_name"),
+  });
+  return { use: cloud.use, model: bare, options: cloud.options, cloud };
+}
+
+function onVertex(of: Of): Where {
+  const read = reader(of);
+  const place = read.place("vertex_credentials").isThere
+    ? read.place("vertex_credentials")
+    : read.place("vertex_ai_credentials");
+  const cloud = vertex({
+    project: read.text("vertex_project") ?? read.text("vertex_ai_project"),
+    location: read.text("vertex_location") ?? read.text("vertex_ai_location"),
+    baseUrl: of.base,
+    serviceAccount: serviceAccount(place, of),
+    apiKey: of.secret(read.place("api_key"), "vertex-key"),
+  });
+  return { use: cloud.use, model: of.model, options: cloud.options, cloud };
+}
+
+/** LiteLLM takes the JSON of a key, the path of the file that has it, or a variable with either. */
+function serviceAccount(place: Said, { secret }: Of): string | undefined {
+  const text = place.text();
+  if (text !== undefined && /^[^{}]+\.json$/.test(text) && !text.includes("os.environ"))
+    return `\${file:${/^[./]/.test(text) ? text : `./${text}`}}`;
+  return secret(place, "vertex-account");
 }
 
 /** `os.environ/NAME` as we write it; what is written out stays. */

@@ -1,6 +1,6 @@
 // LiteLLM's router: what is asked after what has failed, and by which rule one is chosen.
 import type { Draft } from "./draft.ts";
-import { seconds } from "./amounts.ts";
+import { findStreamTimeout, timesOf } from "./litellm-facts.ts";
 import type { Said } from "./said.ts";
 
 /** Failures that are not said in `on` unless a route names them. */
@@ -26,17 +26,28 @@ const STRATEGIES: Readonly<Record<string, readonly [pick: string, exact: boolean
 /** What each name stands for by itself: two names may fall over to each other, and no line may lead back to itself. */
 type OwnCandidates = ReadonlyMap<string, readonly string[]>;
 
-export function routerSettings(root: Said, draft: Draft): void {
+type KindOf = (name: string) => string;
+
+/** `kindOf`: the kind of model behind a name. One name leads to models of one kind. */
+export function routerSettings(root: Said, draft: Draft, kindOf: KindOf): void {
   const router = root.get("router_settings");
   strategy(router.get("routing_strategy"), draft);
   const own: OwnCandidates = new Map(
     [...draft.routes].map(([name, { candidates }]) => [name, candidates.map(({ model }) => model)]),
   );
   for (const settings of [router, root.get("litellm_settings")]) {
-    fallbacks(settings.get("fallbacks"), draft, { own, more: [] });
-    fallbacks(settings.get("context_window_fallbacks"), draft, { own, more: ["context_length"] });
-    fallbacks(settings.get("content_policy_fallbacks"), draft, { own, more: ["content_policy"] });
-    usualFallbacks(settings.get("default_fallbacks"), draft, own);
+    fallbacks(settings.get("fallbacks"), draft, { own, kindOf, more: [] });
+    fallbacks(settings.get("context_window_fallbacks"), draft, {
+      own,
+      kindOf,
+      more: ["context_length"],
+    });
+    fallbacks(settings.get("content_policy_fallbacks"), draft, {
+      own,
+      kindOf,
+      more: ["content_policy"],
+    });
+    usualFallbacks(settings.get("default_fallbacks"), draft, { own, kindOf });
   }
   aliases(router.get("model_group_alias"), draft);
   times(router, draft);
@@ -83,11 +94,7 @@ function strategy(said: Said, draft: Draft): void {
 }
 
 /** A list of maps: what failed, and what is asked then. */
-function fallbacks(
-  said: Said,
-  draft: Draft,
-  of: { readonly own: OwnCandidates; readonly more: readonly string[] },
-): void {
+function fallbacks(said: Said, draft: Draft, of: Pick<Fallbacks, "own" | "kindOf" | "more">): void {
   for (const each of said.list())
     for (const name of each.keys) {
       const names = each.get(name).texts();
@@ -101,16 +108,23 @@ interface Fallbacks {
   /** Failures that `on` names beside the usual ones. */
   readonly more: readonly string[];
   readonly own: OwnCandidates;
+  readonly kindOf: KindOf;
 }
 
-function add(said: Said, draft: Draft, { name, names, more, own }: Fallbacks): void {
+function add(said: Said, draft: Draft, { name, names, more, own, kindOf }: Fallbacks): void {
   const route = draft.routes.get(name);
   if (!route) return said.find("unsupported", `there is no model "${name}" to fall over from`);
   const missing = names.filter((each) => !isKnown(each, draft));
   if (missing.length > 0)
     said.find("unsupported", `there is no model ${missing.join(", ")} to fall over to`);
+  const strange = names.filter((each) => !missing.includes(each) && kindOf(each) !== kindOf(name));
+  if (strange.length > 0)
+    said.find(
+      "unsupported",
+      `"${name}" (${kindOf(name)}) cannot fall over to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
+    );
   const others = names
-    .filter((each) => !missing.includes(each) && each !== name)
+    .filter((each) => !missing.includes(each) && !strange.includes(each) && each !== name)
     .flatMap((each) => own.get(each) ?? [each]);
   const before = route.on;
   for (const other of others)
@@ -137,13 +151,23 @@ function add(said: Said, draft: Draft, { name, names, more, own }: Fallbacks): v
 const isKnown = (name: string, draft: Draft): boolean =>
   draft.routes.has(name) || draft.providers.has(name.slice(0, Math.max(0, name.indexOf("/"))));
 
-function usualFallbacks(said: Said, draft: Draft, own: OwnCandidates): void {
+function usualFallbacks(
+  said: Said,
+  draft: Draft,
+  { own, kindOf }: Pick<Fallbacks, "own" | "kindOf">,
+): void {
   const names = said.texts();
   if (names.length === 0) return;
-  said.find("approximate", "added to every name that has no fallbacks of its own");
-  for (const [name, route] of draft.routes)
-    if (route.comment !== "fallbacks" && !names.includes(name) && !name.includes("*"))
-      add(said, draft, { name, names, more: [], own });
+  said.find(
+    "approximate",
+    "added to every name of the same kind of model that has no fallbacks of its own",
+  );
+  for (const [name, route] of draft.routes) {
+    const fitting = names.filter((each) => kindOf(each) === kindOf(name));
+    if (fitting.length === 0 || route.comment === "fallbacks") continue;
+    if (!names.includes(name) && !name.includes("*"))
+      add(said, draft, { name, names: fitting, more: [], own, kindOf });
+  }
 }
 
 function aliases(said: Said, draft: Draft): void {
@@ -158,12 +182,10 @@ function aliases(said: Said, draft: Draft): void {
 }
 
 function times(router: Said, draft: Draft): void {
-  const [timeout, stream] = [router.get("timeout").number(), router.get("stream_timeout").number()];
-  if (timeout !== undefined || stream !== undefined)
-    draft.settings["timeouts"] = {
-      ...(stream !== undefined && { first_byte: seconds(stream) }),
-      ...(timeout !== undefined && { total: seconds(timeout) }),
-    };
+  const stream = router.get("stream_timeout");
+  const made = timesOf(router.get("timeout").number(), stream.number());
+  if (made !== undefined) draft.settings["timeouts"] = made;
+  findStreamTimeout(stream);
   const retries = router.get("num_retries");
   const count = retries.number();
   if (count === undefined) return;

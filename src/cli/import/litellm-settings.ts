@@ -1,6 +1,6 @@
 // LiteLLM's settings of the whole: what is an observer here, what is not needed, and what has no equal.
 import type { Draft } from "./draft.ts";
-import { seconds } from "./amounts.ts";
+import { timesOf } from "./litellm-facts.ts";
 import type { FindingKind, Said } from "./said.ts";
 
 type Rules = Readonly<Record<string, readonly [FindingKind, string]>>;
@@ -120,12 +120,8 @@ export function litellmSettings(said: Said, draft: Draft): void {
       place.find(kind, `${name}: ${message}`);
     }
   }
-  const total = said.get("request_timeout").number();
-  if (total !== undefined)
-    draft.settings["timeouts"] = {
-      total: seconds(total),
-      ...(draft.settings["timeouts"] as object),
-    };
+  const timeout = said.get("request_timeout").number();
+  if (timeout !== undefined) draft.settings["timeouts"] ??= timesOf(timeout, undefined);
 }
 
 export const generalSettings = (said: Said): void => apply(said, GENERAL);

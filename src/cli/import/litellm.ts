@@ -1,7 +1,8 @@
 // LiteLLM's config.yaml.
-import { priceIn, seconds } from "./amounts.ts";
-import type { Draft, DraftProvider, DraftRoute } from "./draft.ts";
+import { findSteps } from "./clouds.ts";
+import type { Draft, DraftRoute } from "./draft.ts";
 import { isOwnServer } from "./known-providers.ts";
+import { facts, kindByName, kindOf, lendPrices, type BaseModel } from "./litellm-facts.ts";
 import { providerOf, variable } from "./litellm-provider.ts";
 import { generalSettings, litellmSettings } from "./litellm-settings.ts";
 import { routerSettings } from "./litellm-router.ts";
@@ -11,16 +12,20 @@ interface Deployment {
   readonly model: string;
   readonly order: number;
   readonly weight: number | undefined;
+  readonly kind: string;
 }
 
 export function litellm(said: Said, draft: Draft): void {
   const named = new Map<string, Deployment[]>();
+  const bases: BaseModel[] = [];
   for (const each of said.get("model_list").list()) {
-    const made = deployment(each, said, draft);
+    const made = deployment(each, said, { draft, bases });
     if (made) named.set(made.name, [...(named.get(made.name) ?? []), made]);
   }
   for (const [name, deployments] of named) addRoute(name, deployments, said, draft);
-  routerSettings(said, draft);
+  const kinds = new Map([...named].map(([name, [first]]) => [name, first!.kind]));
+  routerSettings(said, draft, (name) => kinds.get(name) ?? kindByName(name));
+  lendPrices(bases, draft);
   litellmSettings(said.get("litellm_settings"), draft);
   generalSettings(said.get("general_settings"));
   const variables = said.get("environment_variables");
@@ -46,7 +51,7 @@ export function litellm(said: Said, draft: Draft): void {
 function deployment(
   each: Said,
   root: Said,
-  draft: Draft,
+  { draft, bases }: { readonly draft: Draft; readonly bases: BaseModel[] },
 ): (Deployment & { readonly name: string }) | undefined {
   const params = each.get("litellm_params");
   const info = each.get("model_info");
@@ -57,24 +62,28 @@ function deployment(
     return undefined;
   }
   const at = credentialOf(params, root);
-  const where = providerOf(asked, params, at);
+  const where = providerOf(asked, params, at, (place, file) => secretAt(place, file, draft));
   if (typeof where === "string") {
     params.get("model").find("unsupported", where);
+    each.take();
     return undefined;
   }
   const provider = draft.provider(where.use, where.options);
-  const credential = draft.credential(provider, keyOf(at, where.use, draft));
+  if (where.cloud && provider.credentials.length === 0) findSteps(params.get("model"), where.cloud);
+  const fields = where.cloud ? where.cloud.fields : keyOf(at, where.use, draft);
+  const credential = draft.credential(provider, fields);
   credential.models.add(where.model);
   const weight = weightOf(params);
   if (weight !== undefined) credential.weight ??= weight;
-  facts(provider, where.model, params, info);
+  const kind = kindOf(where.model, info);
+  const base = facts(provider, where.model, { params, info, kind });
+  if (base) bases.push(base);
   leftOver(params);
-  for (const key of ["id", "mode", "base_model", "max_tokens", "max_input_tokens"])
-    info.get(key).take();
-  for (const key of ["description", "team_id", "tags", "access_groups"]) info.get(key).take();
+  for (const key of ["id", "description", "team_id", "tags", "access_groups"]) info.get(key).take();
   return {
     name,
     weight,
+    kind,
     order: params.get("order").number() ?? 0,
     model: `${provider.name}/${where.model}`,
   };
@@ -92,21 +101,27 @@ function credentialOf(params: Said, root: Said): Said {
   return found.get("credential_values");
 }
 
-function keyOf(at: Said, use: string, draft: Draft): string | undefined {
-  const place = at.get("api_key");
+/** A key as gateway.yaml has it: a variable, or a file that gets what stood in the config. */
+function secretAt(place: Said, name: string, draft: Draft): string | undefined {
   const text = place.text();
-  if (text === undefined) {
-    if (isOwnServer(use)) return undefined;
-    return `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`;
-  }
-  const said = variable(text)!;
-  if (said !== text || (isOwnServer(use) && text.length < 8))
-    return said === text ? undefined : said;
+  const said = variable(text);
+  if (text === undefined || said !== text) return said;
   place.find(
     "manual",
     "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
   );
-  return draft.secret(text, `${use}-key`);
+  return draft.secret(text, name);
+}
+
+function keyOf(at: Said, use: string, draft: Draft): string | undefined {
+  const place = at.get("api_key");
+  const text = place.text();
+  if (text === undefined)
+    return isOwnServer(use)
+      ? undefined
+      : `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`;
+  // Servers of one's own are given some word in place of a key.
+  return isOwnServer(use) && text.length < 8 ? undefined : secretAt(place, `${use}-key`, draft);
 }
 
 function weightOf(params: Said): number | undefined {
@@ -130,17 +145,6 @@ function weightOf(params: Said): number | undefined {
           Math.round(weight === undefined ? share : share * (Number.isInteger(share) ? 1 : 100)),
         ),
       );
-}
-
-function facts(provider: DraftProvider, model: string, params: Said, info: Said): void {
-  const price = priceIn(params, info);
-  if (price !== undefined) provider.facts.set(model, { ...provider.facts.get(model), price });
-  const [timeout, stream] = [params.get("timeout").number(), params.get("stream_timeout").number()];
-  if (timeout !== undefined || stream !== undefined)
-    provider.timeouts ??= {
-      ...(stream !== undefined && { first_byte: seconds(stream) }),
-      ...(timeout !== undefined && { total: seconds(timeout) }),
-    };
 }
 
 /** What is left of the parameters is the gateway's to do, or a default of the request. */

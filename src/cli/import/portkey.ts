@@ -1,7 +1,6 @@
 // Portkey's configs: a tree of targets, each with a strategy. A leaf is a provider, and an inner node a name of its own.
-import { seconds } from "./amounts.ts";
 import type { Draft, DraftRoute } from "./draft.ts";
-import { isOwnServer, knownProvider, needsBase } from "./known-providers.ts";
+import { leaf } from "./portkey-target.ts";
 import type { Said } from "./said.ts";
 
 /** `name`: what clients ask for. */
@@ -34,14 +33,7 @@ function node(said: Said, draft: Draft, at: At): readonly string[] {
   if (targets.length === 0) return leaf(said, draft, model);
   const strategy = said.get("strategy");
   const mode = strategy.get("mode").text() ?? "single";
-  if (mode === "conditional") {
-    strategy.find(
-      "unsupported",
-      "which target is asked goes by the name of a model, a key or an account here, not by conditions",
-    );
-    targets.forEach((each, i) => node(each, draft, { name: `${at.name}.${i + 1}`, models: model }));
-    return [];
-  }
+  if (mode === "conditional") return conditional(said, draft, { at, model });
   const candidates = targets.flatMap((each, i) => {
     const weight = mode === "loadbalance" ? share(each.get("weight").number()) : undefined;
     const found = node(each, draft, { name: `${at.name}.${i + 1}`, models: model });
@@ -55,6 +47,29 @@ function node(said: Said, draft: Draft, at: At): readonly string[] {
   };
   draft.routes.set(at.name, route);
   return [at.name];
+}
+
+/** Conditions have no equal. The default target is what the name leads to, and every target has a name of its own. */
+function conditional(
+  said: Said,
+  draft: Draft,
+  { at, model }: { readonly at: At; readonly model: string | undefined },
+): readonly string[] {
+  const strategy = said.get("strategy");
+  const usual = strategy.get("default").text();
+  strategy.find(
+    "unsupported",
+    `conditions on metadata are not evaluated: "${at.name}" leads to the default target, and ${at.name}.<name> to each target`,
+  );
+  let chosen: readonly string[] = [];
+  for (const [i, each] of said.get("targets").list().entries()) {
+    const name = each.get("name").text() ?? String(i + 1);
+    const found = node(each, draft, { name: `${at.name}.${name}`, models: model });
+    if (found.length > 0 && !draft.routes.has(`${at.name}.${name}`))
+      draft.routes.set(`${at.name}.${name}`, { candidates: found.map((one) => ({ model: one })) });
+    if (found.length > 0 && name === usual) chosen = [`${at.name}.${name}`];
+  }
+  return chosen;
 }
 
 /** A node below is no candidate with a way of its own here: what stands in it stands beside the others. */
@@ -92,72 +107,6 @@ function merged(candidates: DraftRoute["candidates"]): DraftRoute["candidates"] 
     else if (weight !== undefined) same.weight = (same.weight ?? 0) + weight;
   }
   return [...all.values()];
-}
-
-/** Any model of it, where none is said: clients name theirs as <provider>/<model>. */
-function leaf(said: Said, draft: Draft, model: string | undefined): readonly string[] {
-  const virtual = said.any("virtual_key", "virtualKey");
-  const named = said.get("provider").text();
-  const word = named?.replace(/^@/, "") ?? virtual.text();
-  const base = said.any("custom_host", "customHost").text();
-  const use =
-    word === undefined ? undefined : (knownProvider(word) ?? knownProvider(word.split(/[-_]/)[0]!));
-  if (word === undefined && base === undefined) {
-    if (said.keys.length > 0) said.find("unsupported", "it names no provider");
-    return [];
-  }
-  if (use === undefined && base === undefined) {
-    said
-      .any("provider", "virtual_key")
-      .find("unsupported", `"${word}" is no provider that comes with the gateway`);
-    return [];
-  }
-  if (use !== undefined && needsBase(use) && base === undefined) {
-    said
-      .any("provider", "virtual_key")
-      .find("unsupported", `${use} needs its address (custom_host), which is not said here`);
-    return [];
-  }
-  if (use !== undefined && (named === undefined || named.startsWith("@")))
-    said
-      .any("provider", "virtual_key", "virtualKey")
-      .find(
-        "approximate",
-        `"${word}" is a name in its vault: that it is ${use} is guessed from the name`,
-      );
-  const own = use === undefined || (use === "openai" && base !== undefined);
-  const provider = draft.provider(
-    own ? "openai-compatible" : use,
-    base === undefined ? {} : { base_url: base },
-  );
-  draft.credential(provider, keyOf(said, virtual, provider.use, draft));
-  const timeout = said.any("request_timeout", "requestTimeout").number();
-  if (timeout !== undefined) provider.timeouts ??= { total: seconds(timeout / 1_000) };
-  said.get("weight").take();
-  if (model === undefined) {
-    said.find("manual", `which model is the client's to say: it asks for ${provider.name}/<model>`);
-    return [];
-  }
-  return [`${provider.name}/${model}`];
-}
-
-function keyOf(said: Said, virtual: Said, use: string, draft: Draft): string | undefined {
-  const place = said.any("api_key", "apiKey");
-  const text = place.text();
-  const slug = virtual.text();
-  if (slug !== undefined) {
-    const variable = `${slug.toUpperCase().replace(/[^A-Z0-9]/g, "_")}_KEY`;
-    virtual.find("manual", `the key that it stands for is in its vault: set ${variable}`);
-    return `\${env:${variable}}`;
-  }
-  if (text !== undefined) {
-    place.find(
-      "manual",
-      "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
-    );
-    return draft.secret(text, `${use}-key`);
-  }
-  return isOwnServer(use) ? undefined : `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`;
 }
 
 const KINDS: readonly (readonly [(status: number) => boolean, string])[] = [

@@ -1,0 +1,121 @@
+// Providers of the clouds: an account, a region, and credentials with several fields. Each of the other gateways spells these
+// in its own way and calls this file with values that are already spelled as gateway.yaml has them.
+import { packageOf } from "./known-providers.ts";
+import type { Said } from "./said.ts";
+
+/** A provider with its options, and the credential that it is called with. */
+export interface CloudProvider {
+  readonly use: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Undefined: it has no credential of its own, and reads the machine's. */
+  readonly fields: Readonly<Record<string, string>> | undefined;
+}
+
+type Texts = Readonly<Record<string, string | undefined>>;
+
+/** Drops entries without a value. */
+const there = (texts: Texts): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(texts).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+
+const orNone = (fields: Readonly<Record<string, string>>) =>
+  Object.keys(fields).length > 0 ? fields : undefined;
+
+interface AwsSaid {
+  readonly region?: string | undefined;
+  readonly runtimeUrl?: string | undefined;
+  readonly apiKey?: string | undefined;
+  readonly accessKeyId?: string | undefined;
+  readonly secretAccessKey?: string | undefined;
+  readonly sessionToken?: string | undefined;
+  readonly profile?: string | undefined;
+}
+
+export function aws(said: AwsSaid): CloudProvider {
+  const keys = there({
+    access_key_id: said.accessKeyId,
+    secret_access_key: said.secretAccessKey,
+    session_token: said.sessionToken,
+  });
+  const profile = there({ profile: said.profile });
+  const fields =
+    said.apiKey !== undefined
+      ? { api_key: said.apiKey }
+      : said.profile !== undefined
+        ? { from: "chain", ...profile }
+        : keys;
+  return {
+    use: "aws",
+    options: there({ region: said.region, runtime_url: said.runtimeUrl }),
+    fields: orNone(fields),
+  };
+}
+
+interface VertexSaid {
+  readonly project?: string | undefined;
+  readonly location?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly serviceAccount?: string | undefined;
+  readonly apiKey?: string | undefined;
+}
+
+export const vertex = (said: VertexSaid): CloudProvider => ({
+  use: "vertex",
+  options: there({ project: said.project, location: said.location, base_url: said.baseUrl }),
+  fields:
+    said.serviceAccount !== undefined
+      ? { service_account: said.serviceAccount }
+      : said.apiKey !== undefined
+        ? { api_key: said.apiKey }
+        : { from: "adc" },
+});
+
+interface AzureSaid {
+  /** The address of the resource, with or without `/openai`. */
+  readonly endpoint: string;
+  readonly apiKey?: string | undefined;
+  readonly tenantId?: string | undefined;
+  readonly clientId?: string | undefined;
+  readonly clientSecret?: string | undefined;
+}
+
+/** A key is enough for the built-in row. Entra ID and Foundry need the package. */
+export function azure(said: AzureSaid, foundry = false): CloudProvider {
+  const root = said.endpoint.replace(/\/+$/, "").replace(/\/(openai|models|anthropic)(\/.*)?$/, "");
+  const entra = there({
+    tenant_id: said.tenantId,
+    client_id: said.clientId,
+    client_secret: said.clientSecret,
+  });
+  if (!foundry && said.clientId === undefined)
+    return {
+      use: "azure",
+      options: { base_url: `${root}/openai/v1` },
+      fields: orNone(there({ api_key: said.apiKey })),
+    };
+  return {
+    use: "azure-foundry",
+    options: { base_url: root },
+    fields: said.clientId === undefined ? orNone(there({ api_key: said.apiKey })) : entra,
+  };
+}
+
+/** Reports what is left to do before a provider of a cloud can be called. Once per provider. */
+export function findSteps(place: Said, { use, fields }: CloudProvider): void {
+  const name = packageOf(use);
+  if (name !== undefined)
+    place.find("manual", `npm install ${name} beside gateway.yaml: this provider is a package`);
+  if (use === "aws" && fields === undefined)
+    place.find(
+      "manual",
+      "the keys are read from AWS_* variables; for profiles and roles write from: chain, and npm install @aws-sdk/credential-provider-node",
+    );
+  if (use === "aws" && fields?.["from"] === "chain")
+    place.find("manual", "npm install @aws-sdk/credential-provider-node: profiles are read by it");
+  if (use === "vertex" && fields?.["from"] === "adc")
+    place.find(
+      "manual",
+      "application default credentials are read by google-auth-library: npm install it, or write service_account",
+    );
+}

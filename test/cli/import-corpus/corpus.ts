@@ -1,0 +1,13 @@
+// Configs of our own that use the constructs of other gateways' example configs: thirty and more of each gateway.
+import { BIFROST } from "./bifrost.ts";
+import { LITELLM } from "./litellm.ts";
+import { PORTKEY } from "./portkey.ts";
+
+/** Config texts by name. Each is imported with `--name assistant`. */
+export type Corpus = Readonly<Record<string, string>>;
+
+export const CORPUS: Readonly<Record<"litellm" | "portkey" | "bifrost", Corpus>> = {
+  litellm: LITELLM,
+  portkey: PORTKEY,
+  bifrost: BIFROST,
+};
