@@ -88,10 +88,16 @@ export interface ServerHalf<K extends Kind> {
   /** Request id and rate limits, by this protocol's names. `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
   head?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
   /**
-   * Written between events during silence. Empty: nothing may be, and the head of a stream waits for its first content, so that
-   * a relay can still say its type.
+   * Text that the host writes between two events after 15 s of silence. If empty, nothing is written, and the head of a stream
+   * waits for the first content, so that a relay can still set its media type.
    */
   ping: string;
+  /**
+   * The text that every event starts with, such as `data: `, for a format whose clients accept nothing between two events. The
+   * first ping of a silence is written after it, and the next event continues without it. `ping` must then be white space that
+   * parsers skip there. Default: pings stand between events.
+   */
+  pingOpens?: string;
   /**
    * After an error inside a stream the connection is cut, once the error has left: for a wire whose clients take an end for a good
    * one. Absent: the answer ends as any other.

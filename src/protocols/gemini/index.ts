@@ -41,7 +41,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   work: chatWork,
   reviewed: REVIEWED,
   headers: { response: ANSWER_HEADERS },
-  server: server(PING),
+  server: server({ ping: " ", pingOpens: "data: " }),
   client: {
     paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
@@ -60,12 +60,18 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
 });
 
 /** The same, where a stream is one JSON list that grows: without `alt=sse`. Between two of its elements there may be space. */
-export const geminiListed = (): Protocol<"chat"> => ({ ...gemini(), server: server("\n") });
+export const geminiListed = (): Protocol<"chat"> => ({
+  ...gemini(),
+  server: server({ ping: "\n" }),
+});
 
-/** A chunk without candidates: the one thing that all clients of this wire read past. */
-const PING = 'data: {"candidates":[]}\n\n';
+/**
+ * A ping is a space at the beginning of the next event. Google's SDKs count every event as a chunk, and the older ones fail on a
+ * comment: Python's reads it as JSON, JavaScript's finds no event after it.
+ */
+type GeminiPing = Pick<ServerHalf<"chat">, "ping" | "pingOpens">;
 
-const server = (ping: string): ServerHalf<"chat"> => ({
+const server = (pings: GeminiPing): ServerHalf<"chat"> => ({
   schema: schema as unknown as JSONSchema,
   survey,
   conversation,
@@ -78,7 +84,7 @@ const server = (ping: string): ServerHalf<"chat"> => ({
   fault: refusal,
   count: (tokens) => ({ totalTokens: tokens }),
   head,
-  ping,
+  ...pings,
   // Two clients read past an error in a stream, and take its end for the end of the answer.
   cuts: true,
 });

@@ -5,6 +5,7 @@ import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ExchangeState, HostExchange } from "../exchange.ts";
 import { answerHeaders } from "./answer-headers.ts";
+import { Pings } from "./pings.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const OPEN_AFTER_MS = 10_000;
@@ -34,7 +35,8 @@ export class ClientAnswer implements Watchable {
   readonly #res: ServerResponse;
   readonly #dog: Watchdog;
   readonly #inner: ExchangeState;
-  readonly #ping: string;
+  readonly #pings: Pings;
+  readonly #cuts: boolean;
   /** What the protocol says that it writes; a relay, and a cache, may know better. */
   readonly #usual: string;
   #mime: string;
@@ -55,7 +57,8 @@ export class ClientAnswer implements Watchable {
     this.#res = this.#inner.res;
     this.#dog = this.#inner.gen.watchdog;
     const { server } = this.#inner.frontend;
-    this.#ping = server?.ping ?? "";
+    this.#pings = new Pings(server ?? { ping: "" });
+    this.#cuts = server?.cuts === true;
     this.#mime = this.#usual =
       server?.type?.(x) ?? (x.stream ? "text/event-stream; charset=utf-8" : "application/json");
     this.#dog.watch(this);
@@ -152,8 +155,24 @@ export class ClientAnswer implements Watchable {
     res.end(whole);
   }
 
+  /**
+   * The answer has failed after its head was sent: `say` writes the protocol's error, and the stream ends in the way that its
+   * clients take for a failure. If `say` throws, the connection breaks without a word.
+   */
+  failed(say: () => void): void {
+    try {
+      say();
+      if (this.#cuts) this.#breakOff();
+      else this.end();
+    } catch (problem) {
+      this.mute();
+      this.#res.destroy();
+      throw problem;
+    }
+  }
+
   /** What is held leaves, and then the connection breaks: what ends well would look whole. */
-  breakOff(): void {
+  #breakOff(): void {
     this.#dog.leave(this);
     for (const r of this.#recorders ?? []) r.done(null);
     const res = this.#res;
@@ -162,12 +181,6 @@ export class ClientAnswer implements Watchable {
     this.#flush();
     this.#muted = true;
     res.write("", () => res.destroy());
-  }
-
-  /** There is no word for what went wrong: the connection breaks, for what ends well would look whole. */
-  cut(): void {
-    this.mute();
-    this.#res.destroy();
   }
 
   /** The client has gone, or must not hear more: nothing leaves any longer. */
@@ -194,11 +207,10 @@ export class ClientAnswer implements Watchable {
     if (this.#muted) return;
     if (this.#blockedSince !== undefined && now - this.#blockedSince > this.#inner.gen.writeMs)
       return void this.#res.destroy();
-    if (!this.#stream) return;
-    if (this.#ping === "") return;
+    if (!this.#stream || !this.#pings.any) return;
     if (!this.opened && now - this.#began > OPEN_AFTER_MS) this.#open();
     if (this.opened && !this.#finishing && now - this.#lastWrite > PING_EVERY_MS) {
-      if (!this.committed || (this.writer?.between ?? true)) this.#put(this.#ping);
+      if (!this.committed || (this.writer?.between ?? true)) this.#send(this.#pings.next());
     }
   }
 
@@ -241,6 +253,10 @@ export class ClientAnswer implements Watchable {
   }
 
   #put(chunk: Buffer | string): void {
+    this.#send(this.#pings.opened ? this.#pings.rest(chunk) : chunk);
+  }
+
+  #send(chunk: Buffer | string): void {
     const res = this.#res;
     this.#inner.bytesOut += chunk.length;
     this.#lastWrite = this.#dog.now;

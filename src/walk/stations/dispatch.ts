@@ -89,16 +89,17 @@ function giveUp(x: HostExchange, answer: ClientAnswer, failure: Fault): void {
   inner.fault = failure;
   answer.begin(undefined, {} satisfies HeadersOut);
   answer.commit();
-  inner.frontend
-    .server!.stream((piece) => answer.write(piece), {
-      id: x.id,
-      model: x.model,
-      created: Math.floor(wallClock() / 1000),
-      stream: true,
-      body: x.body,
-      query: x.query,
-      lose() {},
-    })
-    .fail(shown(inner.gen, failure));
-  answer.end();
+  answer.failed(() =>
+    inner.frontend
+      .server!.stream((piece) => answer.write(piece), {
+        id: x.id,
+        model: x.model,
+        created: Math.floor(wallClock() / 1000),
+        stream: true,
+        body: x.body,
+        query: x.query,
+        lose() {},
+      })
+      .fail(shown(inner.gen, failure)),
+  );
 }

@@ -267,12 +267,9 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   /** It is over and billed, whether or not a codec can find words for it. */
   #say(failure: Fault): void {
     try {
-      this.#decoder?.fail(failure);
-      if (this.#call.exchange["~"].frontend.server?.cuts) this.answer.breakOff();
-      else this.answer.end();
+      this.answer.failed(() => this.#decoder?.fail(failure));
     } catch (problem) {
       internal(this.#call, problem);
-      this.answer.cut();
     }
   }
 

@@ -83,8 +83,9 @@ export class BlockWriter {
     }
     this.proofs.said();
     this.#passed.add(text);
-    if (logprobs) this.#page.part({ text }, { logprobsResult: likelihoodsTo(logprobs) });
-    else this.#page.text(text, false);
+    if (text !== "" && !logprobs) return this.#page.text(text, false);
+    if (text !== "") this.#page.part({ text });
+    if (logprobs) this.#page.beside({ logprobsResult: likelihoodsTo(logprobs) });
   }
 
   #close(): void {
@@ -125,7 +126,7 @@ export class BlockWriter {
   /** After words that have left there is a part for their signature; another provider's waits. */
   #sign(part: JsonObject): void {
     const signature = this.#ownSignature();
-    if (signature !== undefined) this.#page.part(signedPart(part, signature));
+    if (signature !== undefined) this.#page.sign(signature, part);
     else if (this.#proof) this.proofs.words(this.#proof);
   }
 

@@ -1,7 +1,6 @@
 import type { Fault } from "../../../model/error.ts";
-import type { Finish, ModelEvent } from "../../../model/event.ts";
+import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
-import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
 import { wholeCharacters } from "../../characters.ts";
 import { InTurn, type EventOfBlock } from "../../in-turn.ts";
@@ -11,8 +10,8 @@ import { countsTo, ending } from "./content.ts";
 import { faultBody } from "./fault.ts";
 
 /**
- * A stream of chunks without names, each an answer of its own with the parts that are new. Its end is named in the last one,
- * beside the counts.
+ * A stream of chunks without names, each an answer of its own with the part that is new. The last one has the reason for the end
+ * and the counts.
  */
 export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
   const page = new ChunkWriter(write, to);
@@ -29,7 +28,10 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
           usage = mergeUsage(usage, e.usage);
           return;
         case "finish":
-          return page.last(lastOf(e, blocks), { usageMetadata: countsTo(usage) });
+          return page.last(
+            { finishReason: ending(e, blocks.held) },
+            { usageMetadata: countsTo(usage) },
+          );
         default:
           turns.event(e);
       }
@@ -37,10 +39,3 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
     fail: (f: Fault) => page.fail(faultBody(f)),
   });
 }
-
-/** Without a part: one client forgets a whole turn of its chat for one empty text in it. */
-const lastOf = (finish: Finish, { held }: BlockWriter): JsonObject => ({
-  content: { parts: [], role: "model" },
-  finishReason: ending(finish, held),
-  index: 0,
-});
