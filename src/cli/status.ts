@@ -49,8 +49,16 @@ function inWords(of: Status): string {
   const rows = [
     [
       "gateway",
-      `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)}${of.urls.length > 0 ? ` at ${of.urls.join(", ")}` : ""}`,
+      `${of.state === "ready" ? paint("green", of.state) : paint("yellow", of.state)}${of.urls.length > 0 ? ` at ${of.urls.join(", ")}` : ""}`,
     ],
+    ...(of.trouble
+      ? [
+          [
+            "ledger",
+            paint("red", `unavailable since ${moment(of.trouble.since)}: ${of.trouble.why}`),
+          ],
+        ]
+      : []),
     ...(of.admin === undefined ? [] : [["admin", of.admin]]),
     ["version", `${of.version}, pid ${of.pid}, since ${moment(of.startedAt)}`],
     [

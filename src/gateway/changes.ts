@@ -10,7 +10,10 @@ export interface Informed {
   tell<N extends Told>(name: N, ...args: Parameters<WorkerCommands[N]>): Promise<unknown>;
 }
 
-type Needed = Pick<Services, "keys" | "accounts" | "store" | "ledger" | "crossings" | "log">;
+type Needed = Pick<
+  Services,
+  "keys" | "accounts" | "store" | "ledger" | "health" | "crossings" | "log"
+>;
 
 export class Changes {
   readonly #services: Needed;
@@ -19,6 +22,9 @@ export class Changes {
   constructor(services: Needed, others: () => readonly (Informed | undefined)[]) {
     this.#services = services;
     this.#others = others;
+    services.health.onChange((trouble) => {
+      this.#tell("health", trouble).catch(() => {});
+    });
   }
 
   #tell: Informed["tell"] = (name, ...args) =>
@@ -43,7 +49,7 @@ export class Changes {
 
   hear(news: StoreNews): void {
     const { type } = news;
-    if (type === "away") this.#away(news.why);
+    if (type === "away") this.#services.ledger.away(news.why);
     if (type === "crossed") this.#services.crossings?.tell(news.crossings);
     if (type !== "keys" && type !== "accounts") return;
     const heard = type === "keys" ? this.forget() : this.accounts();
@@ -53,11 +59,5 @@ export class Changes {
         `not every worker has heard that ${type} have changed`,
       ),
     );
-  }
-
-  /** A worker that does not hear of it finds out by the store's silence. */
-  #away(why: string): void {
-    this.#services.ledger.away(why);
-    this.#tell("away", why).catch(() => {});
   }
 }

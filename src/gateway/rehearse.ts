@@ -35,6 +35,7 @@ import { linesOf } from "./generation/live-lists.ts";
 import type { Services } from "./services/services.ts";
 import { ClaimTable } from "./services/claims.ts";
 import { KnownAccounts } from "./services/accounts.ts";
+import { Health } from "./services/health.ts";
 import { createKeys } from "./services/keys.ts";
 import { createLedger } from "./services/ledger-queue.ts";
 import { modelCommands } from "./control/model-commands.ts";
@@ -242,6 +243,7 @@ async function idleServices(
     store,
     writes: store,
     ledger: createLedger(store),
+    health: new Health(),
     reports: store,
     keys: createKeys(store),
     accounts: new KnownAccounts(),

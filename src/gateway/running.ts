@@ -288,7 +288,9 @@ export class Running implements Gateway {
       this.#orderFor(serving),
     );
     const problems = await pool.open();
-    if (problems.length === 0) this.#door = this.#workers = pool;
+    if (problems.length > 0) return problems;
+    this.#door = this.#workers = pool;
+    this.#stage.opened();
     return problems;
   }
 

@@ -4,12 +4,13 @@ import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
 import type { InstanceState } from "../plugin/instance.ts";
-import type { RestingReading } from "../plugin/readings.ts";
+import type { HealthName, RestingReading } from "../plugin/readings.ts";
 import type { PickName } from "../model/pick.ts";
 import type { SupposedClient } from "../walk/candidates/explain.ts";
 import type { SpeedStatus } from "../walk/candidates/resting.ts";
 import type { FileCounts } from "./services/files.ts";
 import type { Fleet } from "./services/fleet.ts";
+import type { LedgerTrouble } from "./services/health.ts";
 
 export interface Gateway {
   /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
@@ -70,8 +71,10 @@ export interface Status {
   /** Undefined: the embedded default. */
   readonly file: string | undefined;
   readonly stateDir: string;
-  /** `starting`: it can be asked, and no port of clients is open yet. */
-  readonly state: "starting" | "serving" | "draining";
+  /** What `/readyz` says. `starting`: commands are answered, and no port of clients is open yet. */
+  readonly state: HealthName;
+  /** Why the ledger accepts no rows, and since when; absent: it accepts them. */
+  readonly trouble?: LedgerTrouble | undefined;
   /** Unix milliseconds, as every time here. */
   readonly startedAt: number;
   readonly generation: number;

@@ -15,6 +15,8 @@ export interface Readings {
   readonly version: string;
   /** The generation that answers now, and since when: Unix milliseconds. */
   readonly generation: { readonly number: number; readonly at: number };
+  /** What `/readyz` says, in every process. */
+  readonly state: HealthName;
   /** `answered` in time, of those that are `there`. */
   readonly processes: { readonly there: number; readonly answered: number };
   /** Each of them, as it said last; the primary is the first. */
@@ -31,11 +33,12 @@ export interface Readings {
   /** Connections to providers, an origin each. */
   readonly pools: readonly PoolReading[];
   /**
-   * `ok`: all processes find that it takes rows. `queue`: what waits for its batch. `commits`: how long the store took over each
+   * `ok`: it accepts rows; `why` not, if it does not. `queue`: what waits for its batch. `commits`: how long the store took over each
    * batch, until it was durable. `size`: absent where the store does not say it.
    */
   readonly ledger: {
     readonly ok: boolean;
+    readonly why?: Opt<string>;
     readonly queue: number;
     readonly commits: DurationsReading;
     readonly size?: Opt<StoreSize>;
@@ -59,6 +62,12 @@ export interface Readings {
   /** Records that observers were too slow for, by their path in gateway.yaml, since the start. */
   readonly dropped: { readonly [observer: string]: number };
 }
+
+/**
+ * Whether requests should be sent to this gateway. starting: no port is open yet. ledger_down: the ledger accepts no rows, so new calls are
+ * refused. draining: it is about to stop. New states are added within api 1.
+ */
+export type HealthName = "starting" | "ready" | "ledger_down" | "draining";
 
 /** A provider's credential that rests, for one model or, where `model` is absent, for all. */
 export interface RestingReading {

@@ -53,6 +53,7 @@ const READINGS: Readings = {
   inFlightOf: {},
   resting: [],
   pools: [],
+  state: "ready",
   ledger: { ok: true, queue: 0, commits: { count: 0, sumMs: 0, upTo: [] } },
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 0, heapUsed: 0, external: 0 },

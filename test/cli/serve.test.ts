@@ -132,8 +132,8 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
     string,
     unknown
   >;
-  expect(status).toMatchObject({ url, pid: pid, generation: 1, state: "serving" });
-  expect((await here.tollgate(["status"])).out).toContain(`serving at ${url}`);
+  expect(status).toMatchObject({ url, pid: pid, generation: 1, state: "ready" });
+  expect((await here.tollgate(["status"])).out).toContain(`ready at ${url}`);
 
   const made = await here.tollgate(["keys", "create", "--name", "ci", "--models", "demo/*"]);
   const key = made.out.trim();

@@ -25,7 +25,7 @@ it("the process that takes over is known before the one before it ends, and a st
   });
   await until(async () => (await said()) !== "");
   expect(await said()).toMatch(
-    new RegExp(`^READY=1 MAINPID=${gateway.pid} STATUS=serving at http\\S+, generation 1, 0 in`),
+    new RegExp(`^READY=1 MAINPID=${gateway.pid} STATUS=ready at http\\S+, generation 1, 0 in`),
   );
   process.kill(gateway.pid, "SIGUSR2");
   const atTheEnd = gateway.exit.then(said);

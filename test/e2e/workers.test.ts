@@ -453,7 +453,7 @@ describe("workers: 2", () => {
     await using gateway = await coming;
     const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
     expect([...new Set(before)]).toEqual(["starting"]);
-    expect(await gateway.ask("status")).toMatchObject({ state: "serving", url: gateway.url });
+    expect(await gateway.ask("status")).toMatchObject({ state: "ready", url: gateway.url });
   });
 
   it("a worker that never comes up is an honest end", async () => {

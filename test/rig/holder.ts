@@ -91,7 +91,7 @@ export async function holder(of: {
     await until(
       () =>
         status().then(
-          ({ state }) => state === "serving",
+          ({ state }) => state === "ready",
           () => false,
         ),
       () => `it serves; it said ${output.slice(-3_000)}`,

@@ -102,7 +102,7 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
       (now = await statusOf(daemon).catch(() => undefined)) !== undefined &&
       now.pid !== old &&
       // It can be asked before a port of clients is its own.
-      now.state === "serving",
+      now.state === "ready",
     () => "another process serves",
   );
   pids.add(now!.pid);

@@ -162,6 +162,7 @@ export const READ = {
     ["provider", "credential", "state"],
   ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
+  ready: gauge("tollgate_ready", "Whether /readyz reports ready"),
   ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger takes rows"),
   ledgerQueue: gauge("tollgate_ledger_queue", "Commands that wait for their batch"),
   commitSeconds: {

@@ -36,6 +36,7 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
       ]),
     ),
   );
+  out.read(READ.ready, one(of.state === "ready" ? 1 : 0));
   ledger(out, of.ledger);
   fleet(out, of.fleet);
   lists(out, of);

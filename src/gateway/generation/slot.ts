@@ -5,6 +5,7 @@ import type { Scope } from "../../lib/scope.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { HealthName } from "../../plugin/readings.ts";
 import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { AdminApi } from "../admin/api.ts";
@@ -15,6 +16,7 @@ import { toHandler } from "../http/adapter.ts";
 import { createApp, stray, type Refused } from "../http/app.ts";
 import { straight } from "../http/straight.ts";
 import { build, type BuiltGeneration } from "./build.ts";
+import { healthName } from "../services/health.ts";
 import { retaining } from "../services/retention.ts";
 import { answered } from "../services/nodes.ts";
 import type { Services } from "../services/services.ts";
@@ -45,14 +47,22 @@ export class GenerationSlot {
   #current: LiveGeneration | undefined;
   #listening: Listening | undefined;
   #draining = false;
+  #open = false;
   #asked = false;
 
   constructor(services: Services) {
     this.#services = services;
   }
 
-  get draining(): boolean {
-    return this.#draining;
+  /** What `/readyz` says, here and in `status`, the console, and metrics. */
+  get state(): HealthName {
+    const { trouble } = this.#services.health;
+    return healthName({ draining: this.#draining, open: this.#open, trouble });
+  }
+
+  /** Clients can connect, here or in a worker. */
+  opened(): void {
+    this.#open = true;
   }
 
   /**
@@ -82,6 +92,7 @@ export class GenerationSlot {
   /** Opens the port: a client meets the generation of that moment. `bound`: where, if that is not for the file to say. */
   async listen(bound: readonly (BoundPlace | undefined)[] = []): Promise<Listening> {
     const { config } = this.current;
+    this.opened();
     const [first, ...also] = await Promise.all(
       config.listen.map((each, i) => placeOf(each, bound[i])),
     );
@@ -247,9 +258,8 @@ export class GenerationSlot {
 
   #ready(): { ready: boolean; state: string } {
     this.#asked = true;
-    if (this.#draining) return { ready: false, state: "draining" };
-    if (!this.#services.ledger.healthy) return { ready: false, state: "ledger_down" };
-    return { ready: true, state: "ready" };
+    const { state } = this;
+    return { ready: state === "ready", state };
   }
 }
 

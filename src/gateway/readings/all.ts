@@ -20,6 +20,8 @@ export interface ReadingSource {
 export interface PrimarySource {
   read(): PrimaryReadings;
   commits(): Readings["ledger"]["commits"];
+  /** Undefined: the ledger accepts rows. */
+  trouble(): string | undefined;
   /** Undefined: the store does not say it, or not in time. */
   size(): Promise<StoreSize | undefined>;
   /** Undefined: the store belongs to this gateway alone, or does not say it in time. */
@@ -71,14 +73,23 @@ export class AllReadings {
     );
     const there = this.#sources();
     const others = there.flatMap((source) => this.#last.get(source) ?? []);
-    const { ledger, ...sum } = summed([this.#own.read(), ...others], this.#ended);
+    const { queue, ...sum } = summed([this.#own.read(), ...others], this.#ended);
     return {
       at: wallClock(),
       ...this.#primary.read(),
       processes: { there: there.length + 1, answered },
-      ledger: { ...ledger, commits: this.#primary.commits(), size: await size },
+      ledger: ledgerOf(this.#primary, queue, await size),
       fleet: await fleet,
       ...sum,
     };
   }
+}
+
+function ledgerOf(
+  primary: PrimarySource,
+  queue: number,
+  size: StoreSize | undefined,
+): Readings["ledger"] {
+  const why = primary.trouble();
+  return { ok: why === undefined, why, queue, commits: primary.commits(), size };
 }

@@ -38,7 +38,7 @@ export class OwnReader {
       inFlightOf: this.#slot.inFlightOf(),
       resting: longestFirst(rests.all()),
       pools: pools.readings(),
-      ledger: { ok: ledger.healthy, queue: ledger.waiting },
+      queue: ledger.waiting,
       loopDelayMs,
       memory: { rss, heapUsed, external },
       refusals: refusals.counts(),

@@ -24,6 +24,7 @@ const primary = ({ version, services, stage, refresh }: Primary): PrimarySource 
     const lists = refresh.status();
     return {
       version,
+      state: stage.state,
       generation: { number: built.gen.number, at },
       lists: lists.map(({ provider, credential, lastOk, failures }) => ({
         provider,
@@ -34,6 +35,7 @@ const primary = ({ version, services, stage, refresh }: Primary): PrimarySource 
     };
   },
   commits: () => services.commits.read(),
+  trouble: () => services.health.trouble?.why,
   size: () => sizeOf(services.store),
   fleet: () => fleetReading(services),
 });

@@ -12,10 +12,11 @@ export type OwnReadings = Omit<
   keyof PrimaryReadings | "at" | "processes" | "each" | "ledger"
 > & {
   readonly process: ProcessReading;
-  readonly ledger: Pick<Readings["ledger"], "ok" | "queue">;
+  /** Commands of this process that wait for their batch. */
+  readonly queue: number;
 };
 /** What only the primary knows. */
-export type PrimaryReadings = Pick<Readings, "version" | "generation" | "lists">;
+export type PrimaryReadings = Pick<Readings, "version" | "state" | "generation" | "lists">;
 /** What only counts up: it outlives the process that counted it. */
 export type Counters = Pick<OwnReadings, "refusals" | "dropped">;
 
@@ -36,10 +37,7 @@ export function summed(
     inFlightOf: all.map(({ inFlightOf }) => inFlightOf).reduce(added, {}),
     resting: restingOf(all),
     pools: poolsOf(all),
-    ledger: {
-      ok: all.every(({ ledger }) => ledger.ok),
-      queue: total(({ ledger }) => ledger.queue),
-    },
+    queue: total(({ queue }) => queue),
     loopDelayMs: {
       mean: worst(({ loopDelayMs }) => loopDelayMs.mean),
       p99: worst(({ loopDelayMs }) => loopDelayMs.p99),

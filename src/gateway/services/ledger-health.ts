@@ -2,13 +2,19 @@
 
 const PAUSE_MS = { first: 20, last: 1_000 };
 
+/** Why the store accepts no rows; `away`: it has reported that it cannot be reached. */
+export interface Trouble {
+  readonly why: string;
+  readonly away: boolean;
+}
+
 export class LedgerHealth {
   pauseMs = 0;
   #trouble: { message: string; since: number; away: boolean } | undefined;
-  readonly #tell: (trouble: string | undefined) => void;
+  readonly #tell: (trouble: Trouble | undefined) => void;
 
-  /** `tell` hears when trouble begins, with its reason, and when it is over. */
-  constructor(tell: (trouble: string | undefined) => void) {
+  /** `tell` is called when trouble begins, when the store turns out to be away, and when it is over. */
+  constructor(tell: (trouble: Trouble | undefined) => void) {
     this.#tell = tell;
   }
 
@@ -35,17 +41,17 @@ export class LedgerHealth {
   }
 
   /** `forMs`: how long this trouble has lasted already. */
-  bad(message: string, forMs = 0): void {
+  bad(message: string, forMs = 0, away = false): void {
     this.pauseMs = Math.min(PAUSE_MS.last, this.pauseMs * 2 || PAUSE_MS.first);
     const before = this.#trouble;
     const since = Math.min(before?.since ?? Infinity, performance.now() - forMs);
-    this.#trouble = { message, since, away: before?.away ?? false };
-    if (!before) this.#tell(message);
+    const now = { message, since, away: away || (before?.away ?? false) };
+    this.#trouble = now;
+    if (now.away !== before?.away) this.#tell({ why: message, away: now.away });
   }
 
   /** `forMs`: so long that nothing waits for it any more. */
   away(message: string, forMs: number): void {
-    this.bad(message, forMs);
-    this.#trouble!.away = true;
+    this.bad(message, forMs, true);
   }
 }

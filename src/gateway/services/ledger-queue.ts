@@ -63,6 +63,7 @@ class BatchingLedger implements LedgerQueue {
   #under: readonly QueuedCommand[] = [];
   #closed = false;
   #ended = false;
+  #pause = new AbortController();
 
   constructor(
     store: Pick<Store, "apply" | "lease">,
@@ -119,6 +120,15 @@ class BatchingLedger implements LedgerQueue {
     this.#queue.refuseLate(0);
     // It asks until the store answers.
     this.#batches.wake();
+  }
+
+  doubt(why: string): void {
+    if (this.healthy) this.#health.bad(why);
+    this.#batches.wake();
+  }
+
+  probe(): void {
+    this.#pause.abort();
   }
 
   async close(withinMs = 10_000): Promise<void> {
@@ -188,7 +198,9 @@ class BatchingLedger implements LedgerQueue {
 
   /** Settles go before reserves, because a reserve may be refused. Then the store is asked whether it takes new calls. */
   async #recover(): Promise<void> {
-    await sleep(this.#health.pauseMs, undefined, { ref: false });
+    this.#pause = new AbortController();
+    const { signal } = this.#pause;
+    await sleep(this.#health.pauseMs, undefined, { ref: false, signal }).catch(() => {});
     this.#queue.refuseLate(this.#healMs);
     const batch = this.#queue.takeOwed();
     if (batch.length > 0) await this.#send(batch);

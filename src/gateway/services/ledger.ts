@@ -4,6 +4,7 @@ import type { AccountRecord } from "../../plugin/account.ts";
 import type { InstanceFacts } from "../../plugin/instance.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Reserve, Settle, StoreCommand, Verdict } from "../../plugin/store.ts";
+import type { Trouble } from "./ledger-health.ts";
 import type { Stamped } from "../../walk/money/ledger.ts";
 
 export type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
@@ -23,6 +24,10 @@ export interface LedgerQueue {
   flush(): Promise<void>;
   /** The store cannot be reached, as it says itself: new calls are refused at once, those that wait too, until it answers again. */
   away(why: string): void;
+  /** Another process got no row through: asks the store until it answers. */
+  doubt(why: string): void;
+  /** Asks the store now instead of after the pause. */
+  probe(): void;
   /** Takes nothing new, and gives what is under way this long. */
   close(withinMs?: number): Promise<void>;
   /** False: the store does not take anything now, and new calls are refused. */
@@ -35,8 +40,8 @@ export interface LedgerQueue {
 
 export interface LedgerOptions {
   now?: () => number;
-  /** When trouble begins (with its reason) and when it is over. */
-  tell?: (trouble: string | undefined) => void;
+  /** Called when trouble begins, when the store turns out to be away, and when it is over. */
+  tell?: (trouble: Trouble | undefined) => void;
   /** How long a store may be silent. */
   patienceMs?: number;
   /** Whether its silence has a reason that will be over. */

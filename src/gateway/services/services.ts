@@ -29,6 +29,7 @@ import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { commonKey } from "./signing-key.ts";
 import { createKeys, type Keys } from "./keys.ts";
+import { Health } from "./health.ts";
 import type { LedgerQueue } from "./ledger.ts";
 import { createLedger } from "./ledger-queue.ts";
 import { Audience, type Observing } from "../observers/audience.ts";
@@ -57,6 +58,8 @@ export interface Services {
   /** The store's way in; observers hear of what a batch has made durable. */
   readonly writes: Pick<Store, "apply" | "lease">;
   readonly ledger: LedgerQueue;
+  /** Whether the ledger accepts rows, as the process that owns the store says it. */
+  readonly health: Health;
   /** The store's readings, as clients get them. */
   readonly reports: Pick<Store, "entries" | "totals" | "counted">;
   readonly keys: Keys;
@@ -154,6 +157,8 @@ interface ServicesOf {
   claims?: Claims;
   /** Where the observers are, when not in this process. */
   observing?: Observing;
+  /** Of a process that borrows its store: what the owner says, and how the owner learns that no row gets through. */
+  borrowed?: { readonly health: Health; troubled(why: string): void };
 }
 
 /** The process that owns the store tells of it; a worker only carries what it was answered. */
@@ -204,6 +209,18 @@ interface FileAsked {
   readonly query: string;
 }
 
+/** The log and observers are told once when the ledger fails and once when it is back. */
+function announcing({ health, log, observing }: Pick<Services, "health" | "log" | "observing">) {
+  let down = false;
+  health.onChange((trouble) => {
+    if (down === (trouble !== undefined)) return;
+    down = trouble !== undefined;
+    if (trouble) log.error({ trouble: trouble.why }, "ledger unavailable; new calls are refused");
+    else log.info({}, "ledger recovered");
+    observing.told({ type: "ledger", at: wallClock(), ok: !down });
+  });
+}
+
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openServices(config: GatewayConfig, of: ServicesOf): Promise<Services> {
   const { contextServices, mask, scope } = of;
@@ -226,6 +243,7 @@ export async function openServices(config: GatewayConfig, of: ServicesOf): Promi
     refusals: new Refusals(),
     underWay: new UnderWay(),
     commits: new Durations(),
+    health: of.borrowed?.health ?? new Health(),
     retiring: new Retiring(log),
     repeats: scope.own(new Repeats()),
     usual: createUsual(),
@@ -258,12 +276,11 @@ export async function openServices(config: GatewayConfig, of: ServicesOf): Promi
     about: of.about,
     isMoving: of.isMoving,
     tell(trouble) {
-      const ok = trouble === undefined;
-      if (ok) log.info({}, "the ledger takes rows again");
-      else log.error({ trouble }, "the ledger takes no rows; new calls are refused");
-      observing.told({ type: "ledger", at: wallClock(), ok });
+      if (!of.borrowed) services.health.set(trouble && { since: wallClock(), ...trouble });
+      else if (trouble) of.borrowed.troubled(trouble.why);
     },
   });
+  if (!of.borrowed) announcing(services);
   scope.defer(() => services.ledger.close());
   services.keys = createKeys(services.store, { away: () => services.ledger.isAway });
   services.reports = desked(services.store, createDesk(READ_MS));

@@ -10,6 +10,7 @@ import type { Listening } from "../http/listener.ts";
 import type { Office } from "../office.ts";
 import type { Status } from "../types.ts";
 import type { GatewayOptions } from "../options.ts";
+import { followHealth } from "../services/health.ts";
 import type { HeldStore } from "../services/held-store.ts";
 import type { Services } from "../services/services.ts";
 import { noteBetween, overBetween } from "../control/between.ts";
@@ -87,7 +88,7 @@ export class Succession {
         account: (record) => void changes.account(record),
         accounts: () => changes.accounts(),
         wake: (provider, credential) => services.rests.wake(provider, credential),
-        away: (why) => services.ledger.away(why),
+        health: (trouble) => followHealth(services, trouble),
       },
       letGo: (wanted) => this.#letGo(wanted),
       takeBack: () => this.#takeBack(),

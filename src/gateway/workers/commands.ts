@@ -5,6 +5,7 @@ import type { Overrides } from "../../config/resolve.ts";
 import type { Located } from "../../config/types.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
 import type { BoundPlace } from "../http/places.ts";
+import type { LedgerTrouble } from "../services/health.ts";
 import type { OwnReadings } from "../readings/sum.ts";
 import type { LiveRequest } from "../requests/under-way.ts";
 import type { WorkerStatus } from "../types.ts";
@@ -37,8 +38,8 @@ export type WorkerCommands = {
   account(record: AccountRecord): void;
   /** Any may be: all of them are asked for anew. */
   accounts(): Promise<void>;
-  /** The store cannot be reached: new calls are refused until it answers. */
-  away(why: string): void;
+  /** Whether the ledger accepts rows: every process says the same of it. */
+  health(trouble: LedgerTrouble | undefined): void;
   /** What the same plugin in another process wants to know. */
   peer(id: string, question: unknown): unknown;
   status(): WorkerStatus;
@@ -56,4 +57,4 @@ export type WorkerCommands = {
 };
 
 /** What all of them are told while they serve. */
-export type Told = "forget" | "wake" | "account" | "accounts" | "away";
+export type Told = "forget" | "wake" | "account" | "accounts" | "health";

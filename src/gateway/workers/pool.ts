@@ -177,6 +177,7 @@ export class WorkerPool {
       ...services,
       apply: this.#apply,
       ailing: () => this.#retireWorker(member),
+      troubled: (why) => services.ledger.doubt(why),
       late: (asked, withinMs) =>
         services.log.error(
           { worker: place, asked, withinMs },
@@ -187,6 +188,7 @@ export class WorkerPool {
       others: () => [...this.#serving].some((each) => each !== member),
     });
     this.#all.add(member);
+    if (services.health.trouble) member.tellHealth(services.health);
     for (const provider of services.lists.providers()) member.tellList(services.lists, provider);
     const ended = member.over.then((how) => this.#ended(member, how));
     this.#endings.add(ended);

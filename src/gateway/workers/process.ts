@@ -11,6 +11,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { Scope, Shared } from "../../lib/scope.ts";
 import { KnownAccounts } from "../services/accounts.ts";
+import { followHealth, Health } from "../services/health.ts";
 import { openServices, type Services } from "../services/services.ts";
 import type { Listening } from "../http/listener.ts";
 import { forwarding } from "../observers/forwarding.ts";
@@ -42,6 +43,7 @@ class WorkerProcess {
   readonly #scope = new Scope();
   readonly #lists = createLists();
   readonly #accounts = new KnownAccounts();
+  readonly #health = new Health();
   readonly #startedAt = wallClock();
   readonly #over = Promise.withResolvers<void>();
   readonly #link: Link;
@@ -81,7 +83,8 @@ class WorkerProcess {
       wake: (provider, credential) => this.#here?.services.rests.wake(provider, credential),
       account: (record) => this.#accounts.put(record),
       accounts: () => this.#accounts.read(borrowed(this.#link)),
-      away: (why) => this.#here?.services.ledger.away(why),
+      health: (trouble) =>
+        this.#here ? followHealth(this.#here.services, trouble) : this.#health.set(trouble),
       status: () => this.#status(),
       readings: () => this.#here!.reader.read(),
       underWay: () => this.#here?.services.underWay.list() ?? [],
@@ -180,6 +183,10 @@ class WorkerProcess {
       lists: this.#lists,
       accounts: this.#accounts,
       observing: this.#observing,
+      borrowed: {
+        health: this.#health,
+        troubled: (why) => this.#link.tell("troubled", why),
+      },
       claims: {
         begin: (claim) => this.#link.ask("claim", claim),
         end: (claim, outcome) => this.#link.ask("claimOver", claim, outcome),

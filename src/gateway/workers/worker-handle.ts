@@ -11,6 +11,7 @@ import type { ReadingSource } from "../readings/all.ts";
 import type { LiveSource } from "../requests/under-way.ts";
 import type { ClaimedRequest, ClaimOutcome, Claims } from "../../walk/claims.ts";
 import type { Observing } from "../observers/audience.ts";
+import type { Health } from "../services/health.ts";
 import { handAgain } from "./handover.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel } from "./link.ts";
@@ -44,6 +45,8 @@ export interface Member {
   readonly source: ReadingSource & LiveSource;
   /** A provider's live list is another one. */
   tellList(lists: Lists, provider: string): void;
+  /** Whether the ledger accepts rows, for one that has just begun. */
+  tellHealth(health: Health): void;
   kill(): void;
   /** How many connections are on their way to it. Those that wait for a worker do so while each has one. */
   handed(): number;
@@ -59,6 +62,8 @@ export function spawn(
     apply: Store["apply"];
     /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
     ailing: () => void;
+    /** No row of it gets through to the store. */
+    troubled: (why: string) => void;
     /** It does not answer, and is ended. */
     late: (asked: string, withinMs: number) => void;
     /** What it has to tell observers. */
@@ -81,6 +86,7 @@ export function spawn(
   const link = createLink(child as Channel, {
     ...lending(of.store, of.reports, holds.apply),
     ailing: of.ailing,
+    troubled: of.troubled,
     peers: of.peers,
     readings: of.readings,
     claim: (claim: ClaimedRequest) => of.claims.begin(claim, child),
@@ -134,6 +140,7 @@ export function spawn(
       underWay: () => wonder("underWay", READING_MS),
     },
     tellList: (lists, provider) => link.tell("lists", provider, lists.of(provider)),
+    tellHealth: ({ trouble }) => link.tell("health", trouble),
     kill: () => void child.kill("SIGKILL"),
     handed: handAgain(child, of.others),
     over,

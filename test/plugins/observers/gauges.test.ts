@@ -24,6 +24,7 @@ const PROCESS = {
 const SAID: Readings = {
   at: 1_795_000_000_000,
   version: "9.8.7",
+  state: "ledger_down",
   generation: { number: 4, at: 1_794_000_000_500 },
   processes: { there: 4, answered: 3 },
   each: [PROCESS, { ...PROCESS, pid: 42, openFiles: undefined }],
@@ -97,6 +98,7 @@ const EXPECTED = {
     'origin="https://b.example",state="running" 0',
     'origin="https://b.example",state="queued" 0',
   ],
+  tollgate_ready: ["0"],
   tollgate_ledger_up: ["0"],
   tollgate_ledger_queue: ["17"],
   tollgate_ledger_commit_seconds_bucket: ['le="0.001" 1', 'le="0.005" 2', 'le="+Inf" 3'],

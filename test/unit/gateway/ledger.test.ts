@@ -25,7 +25,7 @@ async function house(options: LedgerOptions = {}) {
         return store.apply(batch);
       },
     },
-    { tell: (trouble) => void told.push(trouble), ...options },
+    { tell: (trouble) => void told.push(trouble?.why), ...options },
   );
   const kinds = async (attempt: string) =>
     (await store.entries({ attempt })).items.map(({ kind, state }) => `${kind} ${state}`);

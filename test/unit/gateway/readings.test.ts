@@ -30,7 +30,7 @@ const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
   inFlightOf: {},
   resting: [],
   pools: [],
-  ledger: { ok: true, queue: 0 },
+  queue: 0,
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 1, heapUsed: 1, external: 1 },
   refusals: {},
@@ -60,7 +60,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
             { provider: "p", credential: "c", until: 1, ...more },
           ],
           pools: [pool, { ...pool, origin: "https://b" }],
-          ledger: { ok: false, queue: 4 },
+          queue: 4,
           loopDelayMs: { mean: 1, p99: 20, max: 30 },
         }),
       ],
@@ -78,7 +78,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
       { origin: "https://a", connected: 4, free: 2, running: 2, queued: 6 },
       { ...pool, origin: "https://b" },
     ],
-    ledger: { ok: false, queue: 4 },
+    queue: 4,
     loopDelayMs: { mean: 1, p99: 20, max: 30 },
     memory: { rss: 2, heapUsed: 2, external: 2 },
     refusals: { tls: 3, unknown_path: 1 },
@@ -100,8 +100,9 @@ it("no more of what rests than its bound, those that rest longest", () => {
 });
 
 const PRIMARY: PrimarySource = {
-  read: () => ({ version: "0", generation: { number: 1, at: 1 }, lists: [] }),
+  read: () => ({ version: "0", state: "ready", generation: { number: 1, at: 1 }, lists: [] }),
   commits: () => ({ count: 0, sumMs: 0, upTo: [] }),
+  trouble: () => undefined,
   fleet: async () => undefined,
   size: async () => undefined,
 };

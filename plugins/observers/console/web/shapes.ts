@@ -46,7 +46,7 @@ export interface Recent {
   readonly since: number;
   readonly inFlight: number;
   readonly resting: readonly Resting[];
-  readonly ledger: { readonly ok: boolean };
+  readonly ledger: { readonly ok: boolean; readonly why?: string };
   readonly all?: StatsRow;
 }
 

@@ -91,6 +91,8 @@ interface StatusOf {
   readonly lastReload?: { ok: boolean };
 }
 
+const STATES: Readonly<Record<string, string>> = { ledger_down: "ledger unavailable" };
+
 function State() {
   const { value, problem } = useAsk<StatusOf>("status", {}, { every: 5_000 });
   if (problem)
@@ -99,7 +101,9 @@ function State() {
     >`;
   if (!value) return null;
   return html`<span class="row" role="status">
-    <${Mark} tone=${value.state === "serving" ? "good" : "warn"}>${value.state}<//>
+    <${Mark} tone=${value.state === "ready" ? "good" : "warn"}
+      >${STATES[value.state] ?? value.state}<//
+    >
     ${value.lastReload?.ok === false && html`<${Mark} tone="bad">last reload refused<//>`}
     <span class="small faint nowrap" title="Which reading of gateway.yaml answers"
       >config ${value.generation}</span

@@ -21,6 +21,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
     reports: store,
     apply: store.apply,
     ailing() {},
+    troubled() {},
     observing: { seen() {}, turnedAway() {}, told() {}, gone() {} },
     late() {},
     peers: async () => undefined,

@@ -34,13 +34,18 @@ export function Keys() {
         ${icon("keys")}New key
       </button>
     </div>
-    <${Shown} of=${keys}>${() => html`<${Summary} keys=${all} accounts=${there} />`}<//>
-    <${AccountTable}
-      accounts=${there}
-      open=${chooseAccount}
-      chosen=${account}
-      make=${() => make("account")}
-    />
+    <${Shown} of=${keys}
+      >${() => accounts.value && html`<${Summary} keys=${all} accounts=${there} />`}<//
+    >
+    <${Shown} of=${accounts}
+      >${() =>
+        html`<${AccountTable}
+          accounts=${there}
+          open=${chooseAccount}
+          chosen=${account}
+          make=${() => make("account")}
+        />`}<//
+    >
     <${Shown} of=${keys}
       >${() => html`<${KeyTable} keys=${all} accounts=${there} open=${choose} chosen=${chosen} make=${() => make("key")} />`}<//
     >

@@ -63,7 +63,7 @@ function now(recent: Recent | undefined): Todo[] {
           {
             id: "ledger",
             bad: true,
-            said: "The ledger takes no rows, and new calls are refused. Its disk is the first place to look.",
+            said: `The ledger is unavailable, and new calls are refused. ${recent.ledger.why ?? ""}`,
           },
         ]
       : []),

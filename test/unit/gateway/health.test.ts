@@ -1,0 +1,91 @@
+// One health state for all processes: whatever each of them finds out, all say the same once the messages have arrived.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
+import {
+  followHealth,
+  Health,
+  healthName,
+  type LedgerTrouble,
+} from "../../../src/gateway/services/health.ts";
+import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
+import { reserve } from "../../../src/testing/store.ts";
+import { until } from "../../kit/waits.ts";
+
+/** A primary with a store that fails on demand, and workers that borrow it, wired as the processes are. */
+function gateway(workers: number) {
+  const at = { failing: false, notices: [] as boolean[] };
+  const apply = async (batch: readonly StoreCommand[]): Promise<readonly Verdict[]> => {
+    await new Promise((turn) => setImmediate(turn));
+    if (at.failing) throw new Error("the database is away");
+    return batch.map(() => ({ ok: true }) as Verdict);
+  };
+  const health = new Health();
+  const sent: ((trouble: LedgerTrouble | undefined) => void)[] = [];
+  health.onChange((trouble) => {
+    at.notices.push(trouble === undefined);
+    for (const send of sent) setImmediate(() => send(trouble));
+  });
+  const ledger = createLedger(
+    { apply },
+    { tell: (trouble) => health.set(trouble && { since: 0, ...trouble }) },
+  );
+  const all = Array.from({ length: workers }, () => {
+    const own = { health: new Health(), ledger: undefined as never as typeof ledger };
+    own.ledger = createLedger(
+      { apply },
+      { tell: (trouble) => trouble && setImmediate(() => ledger.doubt(trouble.why)) },
+    );
+    sent.push((trouble) => followHealth(own, trouble));
+    return own;
+  });
+  const processes = [{ health, ledger }, ...all];
+  const names = () =>
+    processes.map(({ health: { trouble } }) =>
+      healthName({ draining: false, open: true, trouble }),
+    );
+  return { at, processes, names, ledger };
+}
+
+const settled = async (names: () => readonly string[], name: string) =>
+  until(
+    () => names().every((each) => each === name),
+    () => `every process says ${name}; they say ${names().join(", ")}`,
+  );
+
+it("a failure that any process meets is every process's state, and so is its end", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.boolean()), {
+        minLength: 1,
+        maxLength: 5,
+      }),
+      async (outages) => {
+        const { at, processes, names, ledger } = gateway(3);
+        let n = 0;
+        for (const [who, away] of outages) {
+          at.failing = true;
+          if (away) ledger.away("connection refused");
+          else await processes[who]!.ledger.reserve(reserve(`a${n++}`)).catch(() => {});
+          await settled(names, "ledger_down");
+          at.failing = false;
+          await settled(names, "ready");
+          // Ready means that a call is accepted, in each process.
+          for (const { ledger: own } of processes) await own.flush();
+        }
+        expect(at.notices.at(-1)).toBe(true);
+      },
+    ),
+    { numRuns: 4 },
+  );
+});
+
+it.each([
+  [{ draining: true, open: true, trouble: undefined }, "draining"],
+  [{ draining: true, open: true, trouble: { why: "", since: 0, away: true } }, "draining"],
+  [{ draining: false, open: false, trouble: undefined }, "starting"],
+  [{ draining: false, open: true, trouble: { why: "", since: 0, away: false } }, "ledger_down"],
+  [{ draining: false, open: true, trouble: undefined }, "ready"],
+] as const)("%o is %s", (of, name) => {
+  expect(healthName(of)).toBe(name);
+});
