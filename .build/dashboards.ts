@@ -192,10 +192,10 @@ const INSIDE: Dashboard = {
   rows: {
     Ledger: [
       {
-        title: "It takes rows",
+        title: "Ready, and the ledger available",
         unit: "short",
         kind: "stat",
-        shows: { up: "min(tollgate_ledger_up)" },
+        shows: { ready: "min(tollgate_ready)", ledger: "min(tollgate_ledger_up)" },
       },
       {
         title: "Commits",

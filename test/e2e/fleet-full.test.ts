@@ -130,7 +130,8 @@ it.skipIf(!hasPostgres())(
       expect([status, text]).toEqual([200, expect.stringContaining("aGk=")]);
     // One line for many calls: a log lies on a disk, too.
     const lines = () =>
-      fleet.nodes[0]!.daemon!.log.filter(({ msg }) => /ledger unavailable/.test(String(msg))).length;
+      fleet.nodes[0]!.daemon!.log.filter(({ msg }) => /ledger unavailable/.test(String(msg)))
+        .length;
     const [calls, said] = [sent, lines()];
     for (let n = 0; n < ASKED; n++) expect((await draw(0)).status).toBe(503);
     expect(sent).toBe(calls);

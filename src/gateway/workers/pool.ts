@@ -53,7 +53,8 @@ export class WorkerPool {
     this.#order = order;
     this.#apply = carrying(of.services.writes);
     this.#follow = of.services.lists.onHeard((provider) => {
-      for (const member of this.#all) member.tellList(of.services.lists, provider);
+      for (const member of this.#all)
+        member.tell("lists", provider, of.services.lists.of(provider));
     });
     cluster.setupPrimary({
       exec: of.program,
@@ -188,8 +189,9 @@ export class WorkerPool {
       others: () => [...this.#serving].some((each) => each !== member),
     });
     this.#all.add(member);
-    if (services.health.trouble) member.tellHealth(services.health);
-    for (const provider of services.lists.providers()) member.tellList(services.lists, provider);
+    if (services.health.trouble) member.tell("health", services.health.trouble);
+    for (const provider of services.lists.providers())
+      member.tell("lists", provider, services.lists.of(provider));
     const ended = member.over.then((how) => this.#ended(member, how));
     this.#endings.add(ended);
     void ended.then(() => this.#endings.delete(ended));

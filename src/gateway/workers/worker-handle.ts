@@ -2,7 +2,6 @@
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Lists } from "../../catalogue/lists.ts";
 import type { Notice } from "../../plugin/notice.ts";
 import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
@@ -11,7 +10,6 @@ import type { ReadingSource } from "../readings/all.ts";
 import type { LiveSource } from "../requests/under-way.ts";
 import type { ClaimedRequest, ClaimOutcome, Claims } from "../../walk/claims.ts";
 import type { Observing } from "../observers/audience.ts";
-import type { Health } from "../services/health.ts";
 import { handAgain } from "./handover.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel } from "./link.ts";
@@ -43,10 +41,8 @@ export interface Member {
   ): Promise<Answer<N> | undefined>;
   /** Its readings. */
   readonly source: ReadingSource & LiveSource;
-  /** A provider's live list is another one. */
-  tellList(lists: Lists, provider: string): void;
-  /** Whether the ledger accepts rows, for one that has just begun. */
-  tellHealth(health: Health): void;
+  /** Without an answer, also before it serves. */
+  tell<N extends "lists" | "health">(name: N, ...args: Parameters<WorkerCommands[N]>): void;
   kill(): void;
   /** How many connections are on their way to it. Those that wait for a worker do so while each has one. */
   handed(): number;
@@ -139,8 +135,7 @@ export function spawn(
       ask: () => wonder("readings", READING_MS),
       underWay: () => wonder("underWay", READING_MS),
     },
-    tellList: (lists, provider) => link.tell("lists", provider, lists.of(provider)),
-    tellHealth: ({ trouble }) => link.tell("health", trouble),
+    tell: link.tell,
     kill: () => void child.kill("SIGKILL"),
     handed: handAgain(child, of.others),
     over,
