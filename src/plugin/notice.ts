@@ -1,5 +1,6 @@
 // What the gateway tells observers of itself.
 import type { ErrorKind } from "../model/error.ts";
+import type { Opt } from "../model/values.ts";
 import type { LimitCrossing } from "./limit.ts";
 
 /** A hook that is not asked for a while, because it failed again and again. Plain data. */
@@ -18,13 +19,18 @@ export interface QuarantinedHook {
 export type Notice = Readonly<{ at: number }> &
   (
     | Readonly<{
-        /** A reload that was asked for, or that a changed file brought. */
+        /**
+         * A reload, by command or after a change of a file. Told with `ok: true` also when the file says again what runs, after a
+         * refusal; the same refusal is told once.
+         */
         type: "reloaded";
         why: "file" | "signal" | "command";
         /** False: the config was refused, and the generation before goes on. */
         ok: boolean;
         /** The one that answers now. */
         generation: number;
+        /** Of a refusal: its first error with file, line, and column, and how many more there are. Secrets are masked. */
+        reason?: Opt<string>;
       }>
     | Readonly<{
         /**

@@ -65,7 +65,7 @@ export class Auditing {
     );
     try {
       const done = await work();
-      await this.#end({ id, outcome: "done" });
+      await this.#end({ id, ...(isRefused(done) ? REFUSED : { outcome: "done" }) });
       return done;
     } catch (error) {
       const { code, kind = "internal" } = faultOf(error) ?? {};
@@ -103,6 +103,12 @@ export class Auditing {
     return isEmpty(said) ? {} : { [as]: said };
   }
 }
+
+const REFUSED = { outcome: "failed", code: "refused" } as const;
+
+/** Whether an answer says that nothing was changed, as that of a reload does. */
+const isRefused = (answer: unknown): boolean =>
+  typeof answer === "object" && answer !== null && "ok" in answer && answer.ok === false;
 
 const isEmpty = (said: Json): boolean =>
   typeof said === "object" && said !== null && Object.keys(said).length === 0;

@@ -13,6 +13,8 @@ export interface CommandFacts extends Required<Omit<PluginCommand, "run" | "unop
   readonly counted?: true;
   /** It writes what follows from what it reads: those are done one after another, so that nothing changes in between. */
   readonly inTurn?: true;
+  /** Makes the ID of what it creates, so that the audit log can name it before it is there. */
+  readonly creates?: () => string;
   /** Members of its input that are in no log: text that is to be gone, say. */
   readonly unsaid?: readonly string[];
   /** The words of the command line that give it; undefined: it has none. */

@@ -104,7 +104,8 @@ export class CommandGate {
     if (ifMatch !== undefined) mustMatch(before, ifMatch);
     if (!facts.writes) return run(said, giver);
     const { unsaid = [], changes } = facts;
-    const target = changes && said[changes.target];
+    const id = facts.creates?.();
+    const target = id ?? (changes && said[changes.target]);
     const after = { ...said };
     for (const member of unsaid) delete after[member];
     for (const [member, schema] of Object.entries((facts.input as Schema)["properties"] ?? {}))
@@ -112,7 +113,7 @@ export class CommandGate {
     return this.#of.auditing.through(
       { command: name, target: typeof target === "string" ? target : undefined, before, after },
       giver,
-      () => run(said, giver),
+      () => run(said, giver, id),
     );
   }
 

@@ -34,7 +34,7 @@ export function acceptedInput(schema: Schema, input: JsonObject): JsonObject {
 
 /** A command's work, as the table types its input. */
 type Works<N extends CommandName> = {
-  readonly [Name in N]: (input: InputOf<Name>, giver?: Giver) => Promise<unknown>;
+  readonly [Name in N]: (input: InputOf<Name>, giver?: Giver, id?: string) => Promise<unknown>;
 };
 
 /** Commands of the table, each behind the check of its input. */
@@ -42,8 +42,8 @@ export const answering = <N extends CommandName>(works: Works<N>): Record<N, Con
   Object.fromEntries(
     (Object.keys(works) as N[]).map((name): [string, ControlCommand] => [
       name,
-      async (input, giver) =>
-        works[name](acceptedInput(COMMANDS[name].input, present(input)) as never, giver),
+      async (input, giver, id) =>
+        works[name](acceptedInput(COMMANDS[name].input, present(input)) as never, giver, id),
     ]),
   ) as Record<N, ControlCommand>;
 

@@ -48,7 +48,7 @@ class KeyDesk {
     return answering({
       "keys.list": () => this.#list(),
       "keys.show": (input) => this.#show(input),
-      "keys.create": (input) => this.#create(input),
+      "keys.create": (input, _giver, id) => this.#create(input, id),
       "keys.import": (input) => this.#import(input),
       "keys.update": (input) => this.#update(input),
       "keys.revoke": (input) => this.#revoke(input),
@@ -79,8 +79,8 @@ class KeyDesk {
     return { keys: keys.map((key) => this.#shown(key, counted)) };
   }
 
-  async #create(input: InputOf<"keys.create">) {
-    const key = mint();
+  async #create(input: InputOf<"keys.create">, id?: string) {
+    const key = mint(id);
     const { record, warned } = this.#made(input, key.id, key.digest, await this.#tree(), true);
     const warnings = [...(await this.#sameName(record)), ...warned];
     await this.#shelf.write(record);

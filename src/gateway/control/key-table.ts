@@ -1,4 +1,5 @@
 // Commands of keys, as the table has them.
+import { newId } from "../../lib/key.ts";
 import {
   answer,
   flag,
@@ -46,6 +47,7 @@ export const KEY_COMMANDS = {
     role: "operator",
     writes: true,
     inTurn: true,
+    creates: newId,
     cli: "keys create",
     within: { account: "account", fills: true, empties: ["warnings"] },
     onFiles: true,

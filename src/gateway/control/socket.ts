@@ -9,8 +9,11 @@ import { plain } from "./asking.ts";
 import type { Giver } from "./giver.ts";
 import { makePlace } from "./socket-path.ts";
 
-/** What it answers must survive JSON; amounts become decimal strings. `giver`: whose command it is, where that is known. */
-export type ControlCommand = (input: JsonObject, giver?: Giver) => Promise<unknown>;
+/**
+ * What it answers must survive JSON; amounts become decimal strings. `giver`: whose command it is, where that is known. `id`: of
+ * what it creates, where the table has `creates`.
+ */
+export type ControlCommand = (input: JsonObject, giver?: Giver, id?: string) => Promise<unknown>;
 export type ControlCommandsOf = Readonly<Record<string, ControlCommand>>;
 
 /** Where commands are given, whichever door they came in by. */

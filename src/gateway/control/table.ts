@@ -101,6 +101,7 @@ export const COMMANDS = {
     output: answer("lists"),
     role: "operator",
     writes: true,
+    changes: { target: "provider" },
     cli: "models refresh",
     onFiles: false,
   },

@@ -50,30 +50,30 @@ export interface Member {
   readonly over: Promise<string>;
 }
 
-export function spawn(
-  place: number,
-  of: {
-    store: Store;
-    reports: Pick<Store, "entries" | "totals">;
-    apply: Store["apply"];
-    /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
-    ailing: () => void;
-    /** No row of it gets through to the store. */
-    troubled: (why: string) => void;
-    /** It does not answer, and is ended. */
-    late: (asked: string, withinMs: number) => void;
-    /** What it has to tell observers. */
-    observing: Pick<Observing, "seen" | "turnedAway" | "told" | "gone">;
-    /** Requests with an Idempotency-Key, of all processes. */
-    claims: Claims;
-    /** It asks on behalf of a plugin what that plugin's others know. */
-    peers: (id: string, question: unknown, near?: boolean) => Promise<unknown>;
-    /** The same, for what all processes are like. */
-    readings: () => Promise<unknown>;
-    /** Whether another one takes connections. */
-    others: () => boolean;
-  },
-): Member {
+/** What the primary does for a worker. */
+interface MemberOf {
+  store: Store;
+  reports: Pick<Store, "entries" | "totals">;
+  apply: Store["apply"];
+  /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
+  ailing: () => void;
+  /** No row of it gets through to the store. */
+  troubled: (why: string) => void;
+  /** It does not answer, and is ended. */
+  late: (asked: string, withinMs: number) => void;
+  /** What it has to tell observers. */
+  observing: Pick<Observing, "seen" | "turnedAway" | "told" | "gone">;
+  /** Requests with an Idempotency-Key, of all processes. */
+  claims: Claims;
+  /** It asks on behalf of a plugin what that plugin's others know. */
+  peers: (id: string, question: unknown, near?: boolean) => Promise<unknown>;
+  /** The same, for what all processes are like. */
+  readings: () => Promise<unknown>;
+  /** Whether another one takes connections. */
+  others: () => boolean;
+}
+
+export function spawn(place: number, of: MemberOf): Member {
   const forked = cluster.fork();
   const { process: child } = forked;
   // A connection cannot be handed to a worker that has just died; its end is told by itself.

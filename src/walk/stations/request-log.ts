@@ -28,9 +28,11 @@ export function report(x: HostExchange, outcome: Outcome): void {
   const fields = { ...fieldsOf(x, outcome), outcome: ended };
   const { log, repeats } = x["~"].gen;
   const [level, words] = wordsFor(ended, outcome);
-  if (outcome.fault?.kind !== "unauthenticated") return log[level](fields, words);
-  // A client with a wrong key asks again and again, and there may be many of them.
-  return repeats.say(`${x.frontend} ${outcome.fault.code} ${x.address}`, (times) =>
+  if (ended !== "refused" && ended !== "client_error") return log[level](fields, words);
+  // A client that is refused may try again and again: one line at once, then one per minute with the number of refusals.
+  const who = x.identity?.id ?? x.address;
+  const { code, kind } = outcome.fault ?? {};
+  return repeats.say(`${x.frontend} ${code ?? kind ?? outcome.status} ${who}`, (times) =>
     log[level](times === 1 ? fields : { ...fields, times }, words),
   );
 }

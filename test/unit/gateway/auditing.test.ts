@@ -3,6 +3,9 @@ import { expect, it } from "vitest";
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
 import { Auditing } from "../../../src/gateway/control/auditing.ts";
 import { SHELL } from "../../../src/gateway/control/giver.ts";
+import type { CommandFacts } from "../../../src/gateway/control/command-facts.ts";
+import { CommandGate } from "../../../src/gateway/control/gate.ts";
+import { COMMANDS } from "../../../src/gateway/control/table.ts";
 import { faultOf, fail } from "../../../src/model/error.ts";
 
 function written(more: Partial<AuditLog> = {}) {
@@ -106,4 +109,38 @@ it("no secret is in it, no text that a person may be known by, and nothing large
   expect(JSON.stringify(rows)).not.toMatch(/Anna|4711|tg_x|dddd|counted|sk-hidden/);
   await auditing.through({ ...work, after: { text: "x".repeat(5_000) } }, SHELL, async () => {});
   expect(rows[2]).toMatchObject({ after: { characters: 5_011 } });
+});
+
+it("an answer that says that nothing was changed is a failure", async () => {
+  const { auditing, rows } = written();
+  const reload = { ...work, command: "reload", target: undefined };
+  await auditing.through(reload, SHELL, async () => ({ ok: false, problems: [] }));
+  await auditing.through(reload, SHELL, async () => ({ ok: true, problems: [] }));
+  expect([rows[1], rows[3]]).toMatchObject([
+    { outcome: "failed", code: "refused" },
+    { outcome: "done" },
+  ]);
+});
+
+/** Commands that change the whole gateway, or many things at once. */
+const WHOLE = ["reload", "ledger.prune", "erase", "keys.import", "console"];
+
+it("every command that changes something names what it changes, also what it is about to create", async () => {
+  const facts: Readonly<Record<string, CommandFacts>> = COMMANDS;
+  const unnamed = Object.entries(facts).flatMap(([name, { writes, changes, creates }]) =>
+    writes && !changes && !creates ? [name] : [],
+  );
+  expect(unnamed.toSorted()).toEqual(WHOLE.toSorted());
+
+  const { auditing, rows } = written();
+  const made: (string | undefined)[] = [];
+  const gate = new CommandGate({
+    commands: { "keys.create": async (_input, _giver, id) => void made.push(id) },
+    own: { find: () => undefined, all: () => [] },
+    world: {} as never,
+    auditing,
+  });
+  await gate.give("keys.create", { name: "laptop" }, SHELL);
+  expect(made[0]).toMatch(/^[0-9A-Za-z]{10}$/);
+  expect(rows[0]).toMatchObject({ command: "keys.create", target: made[0] });
 });

@@ -1,0 +1,47 @@
+// What observers are told of reloads: enough to know whether the file on disk is what runs, and nothing twice.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { isNews, reasonOf } from "../../../src/gateway/reload/news.ts";
+import type { Reloaded } from "../../../src/gateway/types.ts";
+
+const problem = (message: string) =>
+  ({
+    id: "config/unknown-key",
+    severity: "error",
+    file: "gateway.yaml",
+    line: 3,
+    column: 5,
+    path: "providers.x",
+    message,
+  }) as Reloaded["problems"][number];
+
+const ACCEPTED: Reloaded = { ok: true, generation: 2, problems: [] };
+const SAME: Reloaded = { ok: true, generation: 1, unchanged: true, problems: [] };
+const REFUSED: Reloaded = { ok: false, generation: 1, problems: [problem("unknown key")] };
+const OTHERWISE: Reloaded = { ok: false, generation: 1, problems: [problem("no such provider")] };
+const STATIC: Reloaded = { ok: false, generation: 1, problems: [], refused: ["listen", "store"] };
+
+it("after any sequence of reloads, the last one told says whether the last one was accepted; no two in a row are the same refusal", () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(ACCEPTED, SAME, REFUSED, OTHERWISE, STATIC)), (all) => {
+      const told: Reloaded[] = [];
+      let before: Reloaded | undefined;
+      for (const now of all) {
+        if (isNews(before, now)) told.push(now);
+        before = now;
+        expect(told.at(-1)?.ok ?? true).toBe(now.ok);
+      }
+      for (const [i, each] of told.entries())
+        if (i > 0 && !each.ok) expect(told[i - 1]).not.toBe(each);
+    }),
+  );
+});
+
+it("a refusal says why", () => {
+  expect(reasonOf(ACCEPTED)).toBeUndefined();
+  expect(reasonOf(REFUSED)).toBe("gateway.yaml:3:5 providers.x: unknown key");
+  expect(reasonOf({ ...REFUSED, problems: [...REFUSED.problems, ...OTHERWISE.problems] })).toBe(
+    "gateway.yaml:3:5 providers.x: unknown key (and 1 more)",
+  );
+  expect(reasonOf(STATIC)).toBe("listen, store cannot change without a restart");
+});
