@@ -23,7 +23,8 @@ export function mint(id = newId(), as: "tg" | "ta" = "tg"): Minted {
   return { id, secret, digest: digest(secret) };
 }
 
-export const newId = (): string => Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
+export const newId = (): string =>
+  Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
 
 /** The public id, or undefined for what cannot be a key of ours. */
 export function parse(secret: string, as: "tg" | "ta" = "tg"): { id: string } | undefined {
