@@ -22,7 +22,7 @@ import type { AllReadings } from "./readings/all.ts";
 import { readingAll } from "./readings/primary.ts";
 import { type Reloadable, reloaded, replaced } from "./reload/reloading.ts";
 import { latest } from "./reload/latest.ts";
-import { isNews, reasonOf } from "./reload/news.ts";
+import { tellReload } from "./reload/news.ts";
 import type { Listening } from "./http/listener.ts";
 import { endMs, LameDuck } from "./lame-duck.ts";
 import { linesOf, refreshing } from "./generation/live-lists.ts";
@@ -181,13 +181,9 @@ export class Running implements Gateway {
     if (why !== "file")
       this.#services.observing.told({ type: "reload_asked", at: wallClock(), why });
     const [result, at] = [await reloaded(this.#reloadable(), why), wallClock()];
-    const { ok, generation } = result;
-    if (isNews(this.#lastReload, result)) {
-      const reason = reasonOf(result);
-      const said = reason !== undefined && { reason: this.#of.mask.text(reason) };
-      this.#services.observing.told({ type: "reloaded", at, why, ok, generation, ...said });
-    }
-    this.#lastReload = { ...result, at, why };
+    const now = { ...result, at, why };
+    tellReload(this.#services, this.#lastReload, now);
+    this.#lastReload = now;
     return result;
   });
 

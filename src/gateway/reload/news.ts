@@ -1,5 +1,19 @@
 // Which reloads observers are told of, and why one was refused.
-import type { Reloaded } from "../types.ts";
+import type { Services } from "../services/services.ts";
+import type { Reloaded, Status } from "../types.ts";
+
+/** Tells observers of a reload that is news. */
+export function tellReload(
+  { observing, mask }: Pick<Services, "observing" | "mask">,
+  before: Reloaded | undefined,
+  now: NonNullable<Status["lastReload"]>,
+): void {
+  if (!isNews(before, now)) return;
+  const { at, why, ok, generation } = now;
+  const reason = reasonOf(now);
+  const said = reason !== undefined && { reason: mask.text(reason) };
+  observing.told({ type: "reloaded", at, why, ok, generation, ...said });
+}
 
 /**
  * Whether a reload is news. A file that says what runs is none, unless the reload before was refused: then it is known that nothing is
