@@ -1,119 +1,88 @@
-// `npm test`: tests, and beside them types, lint, format and leftovers. Says a line for each as it finishes, and for each file
-// of tests; what fails is shown at length, and played once more by itself. Ends with a line `N passed, N failed`: the tests, and one for each tool.
+// Runs the checks of one tier: types, lint, format, unused code, tests, and in the higher tiers programs. Prints a line for each as it finishes, then the
+// 40 test files that cost most, and ends with `N passed, N failed`.
 //
-//     npm test                       everything
-//     npm test -- walk config        only tests whose path has one of these words, and every tool
-//     npm test -- --quick            without the daemon: nothing of test/e2e, test/rig and test/clients
-//     npm test -- --long             those alone that take minutes each, which `.ci/run` plays beside the rest
+//     npm test                      the commit tier
+//     npm test -- walk config      only test files whose path contains one of these words, of every tier, and the tools
+//     npm test -- --quick           the commit tier without tests that start a gateway: nothing of test/e2e, test/rig, test/clients
+//     npm run test:ci               the commit and ci tiers
+//     npm run test:nightly          all tiers. A test that fails and then passes fails this run. --shard 1/2 runs one half
+//     … -- --save-costs             also writes test/costs.json, by which the next run orders its files
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { ALONE, FILES, PROGRAMS, TIERS, type Tier } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
-const args = process.argv.slice(2);
-const words = args.filter((arg) => !arg.startsWith("-"));
-const quick = args.includes("--quick");
-const long = args.includes("--long");
+const { values: options, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tier: { type: "string", default: "commit" },
+    quick: { type: "boolean", default: false },
+    shard: { type: "string" },
+    "save-costs": { type: "boolean", default: false },
+  },
+});
+if (!TIERS.includes(options.tier as Tier)) throw new Error(`--tier is one of ${TIERS.join(", ")}.`);
+const tier = TIERS.indexOf(options.tier as Tier);
+const isIn = (other: Tier) => TIERS.indexOf(other) <= tier;
 
-interface Step {
-  readonly name: string;
-  readonly command: readonly [string, ...string[]];
-}
+const TOOLS: Readonly<Record<string, readonly [string, ...string[]]>> = {
+  types: ["tsc", "-p", ".", "--pretty", "false"],
+  console: ["tsc", "-p", "plugins/observers/console/web", "--pretty", "false"],
+  lint: ["oxlint", "."],
+  format: ["oxfmt", "--check", "."],
+  unused: ["knip", "--no-progress"],
+};
 
-const TOOLS: readonly Step[] = [
-  { name: "types", command: ["tsc", "-p", ".", "--pretty", "false"] },
-  { name: "console", command: ["tsc", "-p", "plugins/observers/console/web", "--pretty", "false"] },
-  { name: "lint", command: ["oxlint", "."] },
-  { name: "format", command: ["oxfmt", "--check", "."] },
-  { name: "leftovers", command: ["knip", "--no-progress"] },
-];
-
-/** What starts a daemon and waits for it. */
-const SLOW = ["test/e2e", "test/rig", "test/clients"];
-/** What takes minutes: left out unless it is asked for, here or by a word of its name. */
-const LONG = [
-  "test/cli/check-plugin.test.ts",
-  "test/cli/plugin.test.ts",
-  "test/clouds/conformance.test.ts",
-  "test/clouds/money.test.ts",
-  "test/e2e/admin.test.ts",
-  "test/e2e/cuts.test.ts",
-  "test/e2e/ended-generations.test.ts",
-  "test/e2e/fleet-apart.test.ts",
-  "test/e2e/fleet.test.ts",
-  "test/e2e/grid.test.ts",
-  "test/e2e/hanging-store.test.ts",
-  "test/e2e/hostile.test.ts",
-  "test/e2e/leaving.test.ts",
-  "test/e2e/notices.test.ts",
-  "test/e2e/package.test.ts",
-  "test/e2e/playground-code.test.ts",
-  "test/e2e/postgres.test.ts",
-  "test/e2e/pulse.test.ts",
-  "test/e2e/readme.test.ts",
-  "test/e2e/saves.test.ts",
-  "test/e2e/socket-activation.test.ts",
-  "test/e2e/starts-pairwise.test.ts",
-  "test/e2e/store-copy.test.ts",
-  "test/e2e/workers.test.ts",
-  "test/e2e/zdr.test.ts",
-  "test/kit/postgres.test.ts",
-  "test/plugins/conformance.test.ts",
-  "test/plugins/defects/defects.test.ts",
-  "test/plugins/stores/crash.test.ts",
-  "test/plugins/stores/moving.test.ts",
-  "test/plugins/stores/on-postgres.test.ts",
-  "test/plugins/stores/postgres-apart.test.ts",
-  "test/plugins/stores/postgres-doubt.test.ts",
-  "test/plugins/stores/postgres-failover.test.ts",
-  "test/plugins/stores/postgres-keeping.test.ts",
-  "test/plugins/stores/postgres-roads.test.ts",
-  "test/plugins/stores/postgres-rules.test.ts",
-  "test/plugins/stores/postgres-tls.test.ts",
-  "test/protocols/linear/linear.test.ts",
-  "test/rig/access-log.test.ts",
-  "test/rig/affinity.test.ts",
-  "test/rig/alerts.test.ts",
-  "test/rig/author.test.ts",
-  "test/rig/budget.test.ts",
-  "test/rig/canary.test.ts",
-  "test/rig/clock.test.ts",
-  "test/rig/crash.test.ts",
-  "test/rig/cuts.test.ts",
-  "test/rig/failover.test.ts",
-  "test/rig/faults.test.ts",
-  "test/rig/fleet.test.ts",
-  "test/rig/fuzz.test.ts",
-  "test/rig/hangups.test.ts",
-  "test/rig/metrics.test.ts",
-  "test/rig/plugins.test.ts",
-  "test/rig/prune.test.ts",
-  "test/rig/races.test.ts",
-  "test/rig/readers.test.ts",
-  "test/rig/restart.test.ts",
-  "test/rig/storm.test.ts",
-  "test/rig/template.test.ts",
-  "test/rig/traces.test.ts",
-  "test/rig/unbroken.test.ts",
-  "test/rig/upgrade.test.ts",
-  "test/rig/zdr.test.ts",
-  "test/unit/gateway/workers/lent-store.test.ts",
-  "test/unit/testing/conformance.test.ts",
-  "test/walk/hostile.test.ts",
-];
-/** As long, and what takes all that the machine has, or has a law of speed: one after the other, with nothing beside them. */
-const ALONE = [
-  "test/bench/guard.test.ts",
-  "test/rig/attack.test.ts",
-  "test/rig/ledger-size.test.ts",
-  "test/rig/overload.test.ts",
-  "test/rig/soak.test.ts",
-];
-
-/** With more files than this that fail it is no chance. */
+/** Folders of tests that start a gateway. */
+const WITH_GATEWAY = ["test/e2e", "test/rig", "test/clients"];
+/** If more files than this fail, none of them is run again: the failures are no coincidence. */
 const MOST_AGAIN = 5;
+/** How many files the list of the most expensive ones has. */
+const LISTED = 40;
+
+const total = { passed: 0, failed: 0, flaky: 0 };
+const scratch = mkdtempSync(join(tmpdir(), "tollgate-run-"));
+const costs = join(scratch, "costs");
+const started = performance.now();
+process.env["TOLLGATE_TEST_COSTS"] = costs;
+delete process.env["TOLLGATE_TESTS"];
+
+// Tests that start a program start the built one, which takes a third of the time.
+if (!options.quick) await build();
+if (words.length > 0) await Promise.all([tools(), tests("tests", words)]);
+else {
+  await Promise.all([
+    tools(),
+    tests(
+      "tests",
+      leftOut().map((file) => `--exclude=${file}`),
+    ),
+  ]);
+  if (isIn("nightly")) await tests("alone", ["--maxWorkers=1", ...ALONE]);
+  for (const { name, args, needs = [] } of PROGRAMS.filter((of) => isIn(of.tier)))
+    if (needs.length > 0 && !needs.some((path) => existsSync(path)))
+      show(name, `skipped: no ${needs[0]}`);
+    else await counted(name, ["node", ...args]);
+}
+printCosts();
+rmSync(scratch, { recursive: true, force: true });
+console.log(`${options.tier}: ${seconds(started)}, ${total.flaky} flaky`);
+console.log(`${total.passed} passed, ${total.failed} failed`);
+process.exitCode = total.failed === 0 ? 0 : 1;
+
+/** Test files that this run does not play. */
+function leftOut(): string[] {
+  const higher = (Object.keys(FILES) as (keyof typeof FILES)[]).filter((of) => !isIn(of));
+  return [
+    ...ALONE,
+    ...higher.flatMap((of) => FILES[of]),
+    ...(options.quick ? WITH_GATEWAY.map((folder) => `${folder}/**`) : []),
+  ];
+}
 
 interface Ended {
   readonly code: number;
@@ -121,119 +90,113 @@ interface Ended {
   readonly seconds: string;
 }
 
+/** Runs a program of node_modules/.bin with the checkout's own Node, whatever Node the machine has. */
 function run(
-  [tool, ...rest]: readonly [string, ...string[]],
-  heard: (text: string) => void = () => {},
+  [tool, ...args]: readonly [string, ...string[]],
+  onOutput: (text: string) => void = () => {},
 ): Promise<Ended> {
   const began = performance.now();
-  // The tools run on the Node that the checkout brought, whatever is first on the machine's own path.
-  const { FORCE_COLOR: _, ...env } = process.env;
-  const around = { ...env, NO_COLOR: "1", PATH: `${bin}${delimiter}${env["PATH"]}` };
+  const { FORCE_COLOR: _, ...rest } = process.env;
+  const env = { ...rest, NO_COLOR: "1", PATH: `${bin}${delimiter}${rest["PATH"]}` };
   return new Promise((resolve) => {
-    const child = spawn(join(bin, tool), rest, {
+    const child = spawn(join(bin, tool), args, {
       cwd: root,
-      env: around,
+      env,
       stdio: ["ignore", "pipe", "pipe"],
     });
     const parts: Buffer[] = [];
     child.stdout.on("data", (part: Buffer) => {
       parts.push(part);
-      heard(part.toString());
+      onOutput(part.toString());
     });
     child.stderr.on("data", (part: Buffer) => parts.push(part));
     const end = (code: number, more = "") =>
       resolve({
         code,
         output: (Buffer.concat(parts).toString() + more).trim(),
-        seconds: `${((performance.now() - began) / 1000).toFixed(1)} s`,
+        seconds: seconds(began),
       });
     child.on("error", (error) => end(127, String(error)));
     child.on("close", (code) => end(code ?? 1));
   });
 }
 
-const say = (name: string, verdict: string, seconds: string) =>
-  console.log(`${name.padEnd(10)} ${verdict.padEnd(28)} ${seconds.padStart(8)}`);
-const show = (output: string) => console.log(`\n${output}\n`);
-
-let passed = 0;
-let failed = 0;
-
-// Gateways of the tests are what is published: it starts in a third of the time, and some thousand of them start.
-delete process.env["TOLLGATE_TESTS"];
-if (!quick) await build();
-
-if (long) {
-  await play("long", LONG);
-  await play("alone", ["--maxWorkers=1", ...ALONE]);
-} else
-  await Promise.all([
-    look(),
-    play("tests", [
-      ...(quick ? SLOW.map((folder) => `--exclude=${folder}/**`) : []),
-      ...(words.length > 0 ? words : [...LONG, ...ALONE].map((file) => `--exclude=${file}`)),
-    ]),
-  ]);
-
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed === 0 ? 0 : 1;
-
-/** Without it they are run from source. */
-async function build(): Promise<void> {
-  const { code, output, seconds } = await run(["node", ".build/build.ts"]);
-  if (code === 0) passed++;
-  else failed++;
-  say("build", code === 0 ? "passed" : "FAILED", seconds);
-  if (code !== 0) return show(output);
-  process.env["TOLLGATE_TESTS"] = "built";
+function seconds(since: number): string {
+  return `${((performance.now() - since) / 1000).toFixed(1)} s`;
 }
 
-/** The tools, one after the other: most tests wait most of the time, and leave them the room. */
-async function look(): Promise<void> {
-  for (const { name, command } of TOOLS) {
-    const { code, output, seconds } = await run(command);
-    if (code === 0) passed++;
-    else failed++;
-    say(name, code === 0 ? "passed" : "FAILED", seconds);
-    if (code !== 0) show(output);
-  }
+function show(name: string, result: string, time = ""): void {
+  console.log(`${name.padEnd(16)} ${result.padEnd(36)} ${time.padStart(8)}`);
 }
 
-async function play(name: string, which: readonly string[]): Promise<void> {
-  const { code, output, seconds, files, tests } = await vitest(which, finished());
-  const skipped = tests.skipped > 0 ? `, ${tests.skipped} skipped` : "";
-  say(name, `${tests.passed} passed, ${tests.failed} failed${skipped}`, seconds);
-  passed += tests.passed;
-  if (code === 0) return;
-  show(worst(output));
-  // A suite that does not even load, an error that was not caught: no test failed, and yet.
-  const plain = tests.failed > 0 && !/Unhandled Errors?/.test(output);
-  if (plain && words.length === 0 && files.length <= MOST_AGAIN && (await again(files)))
-    passed += tests.failed;
-  else failed += Math.max(1, tests.failed);
-}
-
-/** What fails beside others is played once more by itself: a machine that has other things to do breaks no law. Both are shown. */
-async function again(files: readonly string[]): Promise<boolean> {
-  const { code, output, seconds } = await vitest(["--maxWorkers=1", ...files], finished());
-  say("again", code === 0 ? "passed, played alone" : "FAILED, played alone", seconds);
-  if (code !== 0) show(worst(output));
+/** One check, right or wrong. */
+async function single(name: string, command: readonly [string, ...string[]]): Promise<boolean> {
+  const { code, output, seconds: time } = await run(command);
+  if (code === 0) total.passed++;
+  else total.failed++;
+  show(name, code === 0 ? "passed" : "FAILED", time);
+  if (code !== 0) console.log(`\n${output}\n`);
   return code === 0;
 }
 
-async function vitest(which: readonly string[], heard: (text: string) => void) {
-  const folder = mkdtempSync(join(tmpdir(), "tollgate-run-"));
-  const report = join(folder, "vitest.json");
-  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-  const command = ["run", "--config=test/vitest.config.ts", ...reporters, ...which];
-  const ended = await run(["vitest", ...command], heard);
-  const { tests, files } = counted(report);
-  rmSync(folder, { recursive: true, force: true });
-  return { ...ended, tests, files };
+/** A program that counts what it checks. */
+async function counted(name: string, command: readonly [string, ...string[]]): Promise<void> {
+  const { code, output, seconds: time } = await run(command);
+  const [, passed = "0", failed = "0"] =
+    [...output.matchAll(/^(\d+) passed, (\d+) failed/gm)].at(-1) ?? [];
+  const bad = Math.max(Number(failed), code === 0 ? 0 : 1);
+  total.passed += Math.max(Number(passed), bad === 0 ? 1 : 0);
+  total.failed += bad;
+  show(name, bad === 0 ? "passed" : "FAILED", time);
+  if (bad > 0) console.log(`\n${output.split("\n").slice(-120).join("\n")}\n`);
 }
 
-/** A line as each file finishes, so that it is seen to live. */
-function finished(): (text: string) => void {
+async function build(): Promise<void> {
+  if (await single("build", ["node", ".build/build.ts"])) process.env["TOLLGATE_TESTS"] = "built";
+}
+
+/** One after the other, next to the tests, most of which wait most of the time. */
+async function tools(): Promise<void> {
+  for (const [name, command] of Object.entries(TOOLS)) await single(name, command);
+}
+
+async function tests(name: string, args: readonly string[]): Promise<void> {
+  const shard = options.shard === undefined || name === "alone" ? [] : [`--shard=${options.shard}`];
+  const { code, output, seconds: time, files, count } = await vitest([...shard, ...args]);
+  show(name, `${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`, time);
+  total.passed += count.passed;
+  if (code === 0) return;
+  console.log(`\n${failuresOf(output)}\n`);
+  // Without a failed test, a file did not load or an error was not caught.
+  const isPlain = count.failed > 0 && !/Unhandled Errors?/.test(output);
+  if (isPlain && files.length <= MOST_AGAIN && (await passAlone(files))) {
+    total.flaky += count.failed;
+    total[isIn("nightly") ? "failed" : "passed"] += count.failed;
+    for (const file of files) show("flaky", file);
+  } else total.failed += Math.max(1, count.failed);
+}
+
+/** Whether files that failed next to others pass alone. Such a test is a bug: it is reported as flaky. */
+async function passAlone(files: readonly string[]): Promise<boolean> {
+  const { code, output, seconds: time } = await vitest(["--maxWorkers=1", ...files]);
+  show("again", code === 0 ? "passed alone" : "FAILED alone", time);
+  if (code !== 0) console.log(`\n${failuresOf(output)}\n`);
+  return code === 0;
+}
+
+async function vitest(args: readonly string[]) {
+  const report = join(scratch, "vitest.json");
+  rmSync(report, { force: true });
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+  const ended = await run(
+    ["vitest", "run", "--config=test/vitest.config.ts", ...reporters, ...args],
+    printFinished(),
+  );
+  return { ...ended, ...countsIn(report) };
+}
+
+/** Prints a line as each file finishes. */
+function printFinished(): (text: string) => void {
   let rest = "";
   let files = 0;
   return (text) => {
@@ -243,36 +206,72 @@ function finished(): (text: string) => void {
       const [, mark, file, more = ""] =
         /^ ?(✓|❯|×|↓) +(?:\|?\w+\|? +)?(test\/\S+\.test\.ts) (.*)$/.exec(line) ?? [];
       if (file === undefined) continue;
-      const how = mark === "✓" ? "" : mark === "↓" ? " skipped" : " FAILED";
-      console.log(`  ${String(++files).padStart(3)}  ${file}${how}  ${more.replace(/[()]/g, "")}`);
+      const result = mark === "✓" ? "" : mark === "↓" ? " skipped" : " FAILED";
+      console.log(
+        `  ${String(++files).padStart(3)}  ${file}${result}  ${more.replace(/[()]/g, "")}`,
+      );
     }
   };
 }
 
-/** `files`: those with a test that failed. */
-function counted(path: string) {
-  try {
-    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } =
-      JSON.parse(readFileSync(path, "utf8"));
-    return {
-      tests: {
-        passed: numPassedTests as number,
-        failed: numFailedTests as number,
-        skipped: numPendingTests + (numTodoTests ?? 0),
-      },
-      files: (testResults as { name: string; status: string }[])
-        .filter(({ status }) => status === "failed")
-        .map(({ name }) => relative(root, name)),
-    };
-  } catch {
-    return { tests: { passed: 0, failed: 0, skipped: 0 }, files: [] };
-  }
+/** Of vitest's report: how many tests there were, and the files with a failed one. */
+function countsIn(report: string) {
+  if (!existsSync(report)) return { count: { passed: 0, failed: 0, skipped: 0 }, files: [] };
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
+    readFileSync(report, "utf8"),
+  );
+  return {
+    count: {
+      passed: numPassedTests as number,
+      failed: numFailedTests as number,
+      skipped: numPendingTests + (numTodoTests ?? 0),
+    },
+    files: (testResults as { name: string; status: string }[])
+      .filter(({ status }) => status === "failed")
+      .map(({ name }) => relative(root, name)),
+  };
 }
 
-/** From the first failure on; what went well is not worth reading again. */
-function worst(text: string): string {
+/** From the first failure on: what passed is not worth reading again. */
+function failuresOf(text: string): string {
   const from = text.search(/^.*(Failed (Suites|Tests)|Unhandled Errors?).*$/m);
   const to = text.search(/^ *Isolate .*$/m);
   if (from < 0) return text.split("\n").slice(-80).join("\n");
   return text.slice(from, to > from ? to : undefined).trimEnd();
+}
+
+/** The most expensive files by processor time, and the number of programs that tests started. */
+function printCosts(): void {
+  if (!existsSync(costs)) return;
+  const rows = readFileSync(costs, "utf8")
+    .trim()
+    .split("\n")
+    .map(
+      (line) =>
+        JSON.parse(line) as { file: string; seconds: number; elapsed: number; programs: number },
+    );
+  rows.sort((a, b) => b.seconds - a.seconds);
+  console.log(
+    `\nprocessor time and elapsed time in seconds, programs started: the ${LISTED} most expensive of ${rows.length} files`,
+  );
+  for (const { file, seconds: used, elapsed, programs } of rows.slice(0, LISTED))
+    console.log(
+      `${used.toFixed(1).padStart(7)} ${elapsed.toFixed(1).padStart(7)} ${String(programs).padStart(5)}  ${file}`,
+    );
+  const sum = (of: "seconds" | "programs") => rows.reduce((all, row) => all + row[of], 0);
+  console.log(
+    `${sum("seconds").toFixed(0)} s of processor time, ${sum("programs")} programs started\n`,
+  );
+  if (!options["save-costs"]) return;
+  const kept = existsSync(join(root, "test/costs.json"))
+    ? (JSON.parse(readFileSync(join(root, "test/costs.json"), "utf8")) as Record<string, number>)
+    : {};
+  for (const { file, seconds: used } of rows) kept[file] = Number(used.toFixed(1));
+  const sorted = Object.entries(kept)
+    .filter(([file]) => existsSync(join(root, file)))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  writeFileSync(
+    join(root, "test/costs.json"),
+    `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`,
+  );
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
@@ -13,12 +14,18 @@ const CONDITION = "--conditions=tollgate-source";
 /** Folders of tests that leave their process as they found it. */
 const CLEAN = "protocols|unit|walk";
 
-/** Rigs are short texts and take minutes: begun last, one of them would be waited for alone. */
-class RigsFirst extends BaseSequencer {
+/** Processor seconds of each file when the costs were last saved: `npm test -- --save-costs`. */
+const COSTS: Readonly<Record<string, number>> = JSON.parse(
+  readFileSync(new URL("costs.json", import.meta.url), "utf8"),
+);
+
+/** The most expensive files start first, so that no worker is left with one at the end. Unknown files come before all. */
+class ExpensiveFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isRig = ({ moduleId }: TestSpecification) => moduleId.includes("/test/rig/");
-    return [...sorted.filter(isRig), ...sorted.filter((file) => !isRig(file))];
+    const root = new URL("..", import.meta.url).pathname;
+    const cost = ({ moduleId }: TestSpecification) =>
+      COSTS[moduleId.replace(root, "")] ?? Number.POSITIVE_INFINITY;
+    return files.toSorted((a, b) => (cost(a) === cost(b) ? 0 : cost(b) - cost(a)));
   }
 }
 
@@ -31,10 +38,10 @@ export default defineConfig({
     pool: "forks",
     // Node itself reads the source, as it does for the program: nothing is rewritten, and nothing is mocked by its path.
     experimental: { viteModuleRunner: false, nodeLoader: false },
-    setupFiles: ["test/kit/compiled.ts", "test/kit/left-open.ts"],
+    setupFiles: ["test/kit/compiled.ts", "test/kit/left-open.ts", "test/kit/cost.ts"],
     // Most files wait for a daemon of their own most of the time: three of them share two cores well.
     maxWorkers: 3,
-    sequence: { sequencer: RigsFirst },
+    sequence: { sequencer: ExpensiveFirst },
     execArgv: [CONDITION],
     projects: [
       // One process plays many of them: a third of their time was making processes and reading the source anew.

@@ -12,7 +12,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { createLoad } from "../../src/cli/loading.ts";
 import { digest } from "../../src/lib/key.ts";
 import { said } from "../kit/command-line.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { CASES } from "./import-cases.ts";
 
 let dir: string;
@@ -78,7 +78,7 @@ function mocked(text: string, url: string): string {
 
 describe("every case", () => {
   let up: TestUpstream;
-  let gateway: Daemon;
+  let gateway: LocalGateway;
   const told: string[] = [];
   beforeAll(async () => {
     up = await upstream({

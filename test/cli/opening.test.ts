@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { importedKeys } from "../../src/cli/imported-keys.ts";
 import { digest } from "../../src/lib/key.ts";
-import { askAnew, type Daemon, startGateway } from "../kit/daemon.ts";
+import { askAnew } from "../kit/daemon.ts";
+import { type LocalGateway, startGateway } from "../kit/in-process.ts";
 
 const SECRETS = ["sk-left-some", "sk-left-none"] as const;
-let daemon: Daemon;
+let daemon: LocalGateway;
 let folder: string;
 
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 import { folder, SMALL } from "../kit/command-line.ts";
 
 const yaml = SMALL.replace("[auth]", "[auth, zdr]").replace(

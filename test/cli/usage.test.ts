@@ -1,7 +1,7 @@
 // `tollgate usage`: sums by anything, in any form, and names that are none.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { said } from "../kit/command-line.ts";
-import { type Daemon, startGateway } from "../kit/daemon.ts";
+import { type LocalGateway, startGateway } from "../kit/in-process.ts";
 
 const YAML = `
 frontends: [messages, chat-completions, usage]
@@ -12,7 +12,7 @@ accounts: { acme: {} }
 `;
 const FORMULA = '=HYPERLINK("http://x","y")';
 
-let daemon: Daemon;
+let daemon: LocalGateway;
 let formula = "";
 beforeAll(async () => {
   daemon = await startGateway({ yaml: YAML });

@@ -4,7 +4,8 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { socketAsk } from "../kit/control-token.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { faultOf } from "../../src/model/error.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 const OWNER = "owner-0123456789abcdef0123456789";
@@ -21,7 +22,7 @@ middleware: [auth]
 providers: { demo: { use: demo } }
 `;
 
-let gateway: Daemon;
+let gateway: LocalGateway;
 let admin: string;
 beforeAll(async () => {
   gateway = await startGateway({ yaml, env: { T_OWNER: OWNER } });
@@ -504,5 +505,7 @@ it("ten wrong tries a minute from one address, and then right ones are not looke
 
 it("does not start where other machines reach it and there is no admin", async () => {
   const open = "admin: { behind_proxy: true, port: 0 }\nproviders: { demo: { use: demo } }\n";
-  await expect(startGateway({ yaml: open })).rejects.toThrow("no_admin");
+  await expect(startGateway({ yaml: open })).rejects.toSatisfy(
+    (error) => faultOf(error)?.code === "no_admin",
+  );
 });

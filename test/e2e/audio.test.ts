@@ -10,7 +10,7 @@ import OpenAI, { AzureOpenAI, toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Usage } from "tollgate/plugin";
 import { digest } from "../../src/lib/key.ts";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import {
   CAPTIONS,
@@ -33,7 +33,7 @@ const KEYS = {
 const TOKENS = `price: { input: "2.5", audio_in: "6", output: "10" }`;
 const SECONDS = `kind: transcript, price: { seconds: "0.0001" }`;
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   at = await staged(
     {

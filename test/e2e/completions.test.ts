@@ -6,7 +6,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventStream, json, type UpstreamRequest } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 
 const KEYS = { alice: "alice-key", poor: "poor-key", narrow: "narrow-key" } as const;
 const SAID = " time there was a fox";
@@ -90,7 +90,7 @@ const generate = (asked: UpstreamRequest) => {
   };
 };
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   const priced = (model: string) =>
     `models: { ${model}: { kind: completion, price: { input: "1", output: "2" } } }`;

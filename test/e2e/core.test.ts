@@ -10,7 +10,7 @@ import { createGateway } from "../../src/gateway/gateway.ts";
 import type { Explanation } from "../../src/gateway/types.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { Mask } from "../../src/lib/mask.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");

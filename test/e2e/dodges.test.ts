@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { parse } from "../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { biller, priced, type Biller, wished } from "../rig/biller.ts";
 import { quiet, until } from "../kit/waits.ts";
 
@@ -17,8 +17,8 @@ providers:
 `;
 
 let upstream: Biller;
-let expected: Daemon;
-let hard: Daemon;
+let expected: LocalGateway;
+let hard: LocalGateway;
 beforeAll(async () => {
   upstream = await biller();
   [expected, hard] = await Promise.all([
@@ -31,7 +31,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-async function keyOf(at: Daemon, nano: number, more: object = {}) {
+async function keyOf(at: LocalGateway, nano: number, more: object = {}) {
   const limits = [{ unit: "nano_usd", max: nano, per: "total" }];
   const { secret } = (await at.ask("keys.create", { limits, ...more } as JsonObject)) as {
     secret: string;
@@ -39,7 +39,7 @@ async function keyOf(at: Daemon, nano: number, more: object = {}) {
   return { secret, id: parse(secret)!.id };
 }
 
-const post = (at: Daemon, key: string, path: string, body: object, init: RequestInit = {}) =>
+const post = (at: LocalGateway, key: string, path: string, body: object, init: RequestInit = {}) =>
   fetch(`${at.url}${path}`, {
     ...init,
     method: "POST",
@@ -69,7 +69,7 @@ const chat = (
   ...more,
 });
 
-async function settled(at: Daemon, key: string): Promise<Entry[]> {
+async function settled(at: LocalGateway, key: string): Promise<Entry[]> {
   let settles: Entry[] = [];
   await until(async () => {
     const { items } = (await at.ask("ledger.entries", { key, limit: 1_000 })) as unknown as {

@@ -9,13 +9,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
 import { folder } from "../kit/command-line.ts";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import { NANO_A_TOKEN, providersFor, tokensIn, VENDORS, vectorOf } from "./embeddings/vendors.ts";
 
 const KEYS = { alice: "alice-key", poor: "poor-key", narrow: "narrow-key" } as const;
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   at = await staged(
     Object.assign(

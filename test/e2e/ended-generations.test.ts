@@ -2,7 +2,7 @@
 // came through it.
 import { expect, it } from "vitest";
 import { json, say, speaking, upstream } from "tollgate/testing";
-import { type Daemon, startGateway } from "../kit/daemon.ts";
+import { type LocalGateway, startGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 /** Says in how many generations that are in memory it is mounted. */
@@ -31,7 +31,7 @@ export default defineMiddleware({
 const RELOADS = 6;
 
 const asking =
-  (at: Daemon) =>
+  (at: LocalGateway) =>
   async (stream: boolean, headers: Record<string, string> = {}) => {
     const answer = await fetch(`${at.url}/v1/chat/completions`, {
       method: "POST",
@@ -54,7 +54,7 @@ async function alive(ask: ReturnType<typeof asking>): Promise<string | null> {
   return ask(false, { "x-count": "1" });
 }
 
-const endedIn = ({ log }: Daemon) =>
+const endedIn = ({ log }: LocalGateway) =>
   log.filter(({ msg }) => msg === "a generation has ended").length;
 
 it.each([

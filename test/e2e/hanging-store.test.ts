@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Entry } from "tollgate/plugin";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 let hang: { begin(): void; end(): void };
 beforeAll(async () => {
   const slow = say("one two three four five six seven eight").usage({ input: 10, output: 8 });

@@ -7,9 +7,9 @@ import {
   type ScriptedRoutes,
   type SpokenProtocol,
 } from "tollgate/testing";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 
-export interface House extends Staged {
+export interface House extends LocalStage {
   /** What upstream was asked to generate, without lists and counts. */
   asked(): readonly UpstreamRequest[];
 }

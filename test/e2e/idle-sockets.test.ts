@@ -3,7 +3,7 @@
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { failing, say, type Reaction } from "tollgate/testing";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import { WITNESS } from "./witness.ts";
 
@@ -27,7 +27,7 @@ const CLIENTS = {
 type Path = keyof typeof CLIENTS;
 const UPSTREAMS = ["chat", "messages", "responses"];
 
-let house: Staged;
+let house: LocalStage;
 beforeAll(async () => {
   house = await staged(
     {

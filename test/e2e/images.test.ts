@@ -7,7 +7,7 @@ import { json, upstream, type TestUpstream } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
 import { sniff } from "../../src/protocols/images/index.ts";
 import { png } from "../protocols/images/pictures.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
 const KEY = "alice-key";
 const yaml = (up: string) => `
@@ -41,7 +41,7 @@ const list = (...ids: string[]) =>
   });
 
 let up: TestUpstream;
-let gateway: Daemon;
+let gateway: LocalGateway;
 const client = (apiKey = KEY) =>
   new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });
 const raised = (run: Promise<unknown>) =>

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { main } from "../../src/cli/main.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
 const YAML = `frontends: [chat-completions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-user] } }]
 providers: { demo: { use: demo } }`;
 
-let daemon: Daemon;
+let daemon: LocalGateway;
 beforeAll(async () => {
   daemon = await startGateway({ yaml: YAML });
 });

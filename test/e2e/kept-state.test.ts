@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { version } from "../../src/cli/loading.ts";
-import { askAnew, startGateway } from "../kit/daemon.ts";
+import { askAnew } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 import { KEPT_STATES, keptYaml, told } from "../kit/kept-state.ts";
 import { program } from "../kit/program.ts";
 

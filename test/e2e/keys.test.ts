@@ -3,7 +3,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { parse } from "../../src/lib/key.ts";
 import { tollgate } from "../kit/command-line.ts";
 import { until } from "../kit/waits.ts";
@@ -22,7 +22,7 @@ ${more}
 `;
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 let held: Promise<void> | undefined;
 beforeAll(async () => {
   const pictures = JSON.stringify({

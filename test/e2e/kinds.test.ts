@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Limit } from "tollgate/plugin";
 import { OWN_WORKS } from "../../src/model/own-works.ts";
 import { digest } from "../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { sumOf } from "../kit/exposition.ts";
 import { until } from "../kit/waits.ts";
 
@@ -114,7 +114,7 @@ type Kind = keyof typeof KINDS;
 const EACH = Object.entries(KINDS) as readonly [Kind, Spoken][];
 
 const keys = { alice: "alice-key", ...Object.fromEntries(EACH.map(([k]) => [k, `${k}-key`])) };
-let at: Daemon;
+let at: LocalGateway;
 let admin: string;
 let spoken: Buffer;
 beforeAll(async () => {

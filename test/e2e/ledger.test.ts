@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { elsewhere } from "../kit/other-store.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { tollgate } from "../kit/command-line.ts";
 import { until } from "../kit/waits.ts";
 
@@ -19,7 +19,7 @@ providers:
 `;
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 beforeAll(async () => {
   up = await upstream(
     speaking((asked) => {

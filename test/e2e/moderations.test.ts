@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, type UpstreamRequest } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 
 const KEYS = { alice: "alice-key", poor: "poor-key", narrow: "narrow-key" } as const;
 const VERDICT = {
@@ -13,7 +13,7 @@ const VERDICT = {
 };
 const OTHER = { categories: { pii: true }, category_scores: { pii: 0.7 } };
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   at = await staged(
     {

@@ -2,7 +2,7 @@
 // and with one that it has taken back not any more. Of each token that is refused here only the named thing is wrong.
 import { SignJWT, type JWTPayload } from "jose";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import {
   codeOf,
   identity,
@@ -15,7 +15,7 @@ import {
 let old: SigningKey;
 let next: SigningKey;
 let there: Identity;
-let at: Daemon;
+let at: LocalGateway;
 beforeAll(async () => {
   [old, next] = await Promise.all([signingKey("old"), signingKey("next")]);
   there = await identity(old);

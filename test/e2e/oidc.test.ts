@@ -2,7 +2,7 @@
 // everything on the way that is not as it was begun.
 import { generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import {
   Browser,
@@ -15,7 +15,7 @@ import {
 } from "./identity.ts";
 
 let there: Identity;
-let at: Daemon;
+let at: LocalGateway;
 let issuer: string;
 let admin: string;
 const ROLES =

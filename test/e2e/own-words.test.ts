@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 beforeAll(async () => {
   up = await upstream({
     ...speaking(say("Hello").usage({ input: 7, output: 2 })),

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Entry } from "tollgate/plugin";
 import { json, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 let second = "dear";
 beforeAll(async () => {
   const counts = (input: number, output: number) => ({

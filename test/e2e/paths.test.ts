@@ -2,9 +2,9 @@
 import { request } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
-let at: Daemon;
+let at: LocalGateway;
 beforeAll(async () => {
   at = await startGateway({
     yaml: "providers: { demo: { use: demo } }\nmiddleware: [{ use: auth, with: { anonymous: true } }, limits, usage]\nstore: memory\n",

@@ -15,7 +15,7 @@ import { COMMANDS } from "../../src/cli/main.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { printProblems } from "../../src/config/report.ts";
 import { createLoader } from "../../src/loader/load.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { KEPT } from "../kit/program.ts";
 
 const run = promisify(execFile);
@@ -142,7 +142,7 @@ describe("every command that a page speaks of", () => {
 });
 
 describe("every request", () => {
-  let gateway: Daemon;
+  let gateway: LocalGateway;
   beforeAll(async () => {
     gateway = await startGateway({ yaml: await readFile(join(ROOT, "gateway.yaml"), "utf8") });
   });
@@ -211,7 +211,7 @@ const ALERTS = `observers:
 `;
 
 describe("every command of ours", () => {
-  let gateway: Daemon;
+  let gateway: LocalGateway;
   beforeAll(async () => {
     const yaml = await readFile(join(ROOT, "gateway.yaml"), "utf8");
     gateway = await startGateway({

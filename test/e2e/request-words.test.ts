@@ -5,7 +5,7 @@ import type { RequestRecord } from "tollgate/plugin";
 import { json, say, upstream, type TestUpstream } from "tollgate/testing";
 import type { FoundRequests } from "../../src/gateway/control/request-commands.ts";
 import { said } from "../kit/command-line.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
 /** Waits, or fails and is passed over, as the message says. */
 const MOODY = `import { defineMiddleware } from "tollgate/plugin";
@@ -25,7 +25,7 @@ export default defineMiddleware({
 `;
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 beforeAll(async () => {
   up = await upstream({
     "POST /sick/chat/completions": json({ error: { message: "Busy." } }, 503),

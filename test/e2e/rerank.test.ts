@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, type UpstreamRequest } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
-import { staged, type Staged } from "../kit/daemon.ts";
+import { staged, type LocalStage } from "../kit/in-process.ts";
 
 const KEYS = {
   alice: "alice-key",
@@ -21,7 +21,7 @@ const rows = ({ documents }: { documents: readonly unknown[] }) =>
   documents.map((_, index) => ({ index, relevance_score: SCORES[index] ?? 0 }));
 const refused = (message: string) => json({ message }, 422);
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   at = await staged(
     {

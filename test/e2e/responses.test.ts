@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { json, say, speaking, think, upstream, type TestUpstream } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 
 const ALICE = "alice-key";
 const BOB = "bob-key";

@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { reserve, settle } from "../../src/testing/store.ts";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 import { onFile } from "../plugins/stores/made.ts";
 

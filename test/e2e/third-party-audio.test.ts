@@ -8,7 +8,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { compiled, objections, packaged, removed } from "../kit/package.ts";
 import { until } from "../kit/waits.ts";
 
@@ -49,7 +49,7 @@ const transcript = says(
 );
 
 let folder: string;
-let gateway: Daemon;
+let gateway: LocalGateway;
 beforeAll(async () => {
   folder = packaged("audio", "tollgate-audio");
   upstreamServer.listen(0, "127.0.0.1");

@@ -2,7 +2,7 @@
 // contract, and is routed, metered to the last token, and listed.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { upstream } from "tollgate/testing";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 import { compiled, objections, packaged, removed } from "../kit/package.ts";
 
 let folder: string;

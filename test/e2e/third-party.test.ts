@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway } from "../kit/daemon.ts";
+import { startGateway } from "../kit/in-process.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, upstream, type ScriptedAnswer, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
 /** Signs that JSON escapes, and one that few expect: a provider may write it in any of many ways. */
 const SECRET = 'sk-"é/upstream\\0123456789';
@@ -12,7 +12,7 @@ const ESCAPED = [...SECRET]
   .join("");
 
 let up: TestUpstream;
-let at: Daemon;
+let at: LocalGateway;
 beforeAll(async () => {
   up = await upstream();
   const key = JSON.stringify(SECRET);

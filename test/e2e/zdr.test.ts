@@ -1,7 +1,7 @@
 // Service-ZDR through a whole daemon: every value, every default, every protocol, and what upstream really hears.
 import { request } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import {
   DOORS,
   headersOf,
@@ -23,7 +23,7 @@ interface Answered {
 
 /** With the header lines just as they are given: two are two. */
 function ask(
-  gateway: Daemon,
+  gateway: LocalGateway,
   door: Door,
   body: object,
   of: { zdr?: readonly string[]; key?: string; path?: string; method?: string } = {},
@@ -108,7 +108,7 @@ const VALUES: readonly (readonly [lines: readonly string[], means: Level | null 
 ];
 
 describe.each(LEVELS)("where the default is %s", (byConfig) => {
-  let gateway: Daemon;
+  let gateway: LocalGateway;
   const keys = new Map<Level, string>();
   beforeAll(async () => {
     gateway = await startGateway({
@@ -166,7 +166,7 @@ describe.each(LEVELS)("where the default is %s", (byConfig) => {
 const TOOLS: readonly string[] = ["tools", "mcp_servers"];
 
 describe("under Service-ZDR", () => {
-  let gateway: Daemon;
+  let gateway: LocalGateway;
   const zdr = ["required"];
   beforeAll(async () => {
     gateway = await startGateway({ yaml: CHAIN("zdr") + providersOf(up) });

@@ -67,13 +67,37 @@ export async function said(argv: readonly string[], terminal = false): Promise<R
   }
 }
 
-/** Beside a running daemon, in its own folder. `stopAfter` is asked at each piece of output. */
+/**
+ * Runs a command next to a gateway, in its folder. With `stopAfter`, which is called with all output so far, the command is a program of its own
+ * and gets Ctrl-C when `stopAfter` returns true. Otherwise it runs in this process.
+ */
 export function tollgate(
   { dir, file }: Pick<Daemon, "file" | "dir">,
   args: readonly string[],
   stopAfter?: (out: string) => boolean,
 ): Promise<Ran> {
-  return ran({ cwd: dir, args: [...args, "-c", file], env: { NO_COLOR: "1" } }, { stopAfter });
+  const argv = [...args, "-c", file];
+  if (stopAfter) return ran({ cwd: dir, args: argv, env: { NO_COLOR: "1" } }, { stopAfter });
+  return oneByOne(() => inFolder(dir, () => said(argv)));
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** A process has one stdout and one working directory, so commands that run in it take turns. */
+function oneByOne(run: () => Promise<Ran>): Promise<Ran> {
+  const next = last.then(run, run);
+  last = next.catch(() => {});
+  return next;
+}
+
+async function inFolder(dir: string, run: () => Promise<Ran>): Promise<Ran> {
+  const before = process.cwd();
+  process.chdir(dir);
+  try {
+    return await run();
+  } finally {
+    process.chdir(before);
+  }
 }
 
 function ran(

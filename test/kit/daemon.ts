@@ -100,7 +100,7 @@ export async function staged(
 
 /** Asks a chat on a connection of its own, which any of the workers may get; resolves to the status. */
 export async function askAnew(
-  { url, key: first }: Daemon,
+  { url, key: first }: Pick<Daemon, "url" | "key">,
   model: string,
   key = first,
 ): Promise<number> {

@@ -23,6 +23,10 @@ const isBuilt = (env: NodeJS.ProcessEnv = {}): boolean =>
 /** What V8 has compiled of it is kept for the next one. It is told other things there than where tests run, so it has a place of its own. */
 export const KEPT = { NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests/programs") };
 
+let started = 0;
+/** How many programs this process has started, for the cost of a test file. */
+export const startedPrograms = (): number => started;
+
 export interface ProgramOptions {
   cwd: string;
   args: readonly string[];
@@ -42,6 +46,7 @@ export function program({
   const words = PROGRAMS[built ? "built" : "source"].map((word) =>
     word.startsWith("-") ? word : join(from, word),
   );
+  started++;
   return spawn(join(root, "node_modules/.bin/node"), [...words, ...args], {
     cwd,
     env: {

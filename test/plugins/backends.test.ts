@@ -15,7 +15,7 @@ import {
   type UpstreamRequest,
   type TestUpstream,
 } from "../../src/testing/index.ts";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { until } from "../kit/waits.ts";
 
 /** By row and protocol: how the key is sent and where to, written down from the documentation. */
@@ -104,7 +104,7 @@ const pathOf = (row: Row): string =>
     : new URL(row.base).pathname.replace(/\/$/, "");
 
 let up: TestUpstream;
-let gateway: Daemon;
+let gateway: LocalGateway;
 
 beforeAll(async () => {
   up = await upstream({

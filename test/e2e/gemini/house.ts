@@ -1,7 +1,7 @@
 // The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
 // documented one does: roles that take turns, results in order, signatures where the newer models demand them.
 import { json, say, type UpstreamRequest, type Speech } from "tollgate/testing";
-import { staged, type Staged } from "../../kit/daemon.ts";
+import { staged, type LocalStage } from "../../kit/in-process.ts";
 import { judged } from "../../protocols/gemini/judge.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";
 
@@ -10,7 +10,7 @@ export const IMAGE = "google/gemini-3-pro-image";
 export const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
 export const API_KEY = "AIza-secret";
 
-export interface House extends Staged {
+export interface House extends LocalStage {
   /** What upstream was asked to generate. */
   asked(): readonly UpstreamRequest[];
   /** From now on it says this, and has forgotten what it was asked. */

@@ -2,11 +2,11 @@
 // itself. What its clients make of them is judged by the clients (`npm run clients -- google`).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json } from "tollgate/testing";
-import { staged, type Staged } from "../../kit/daemon.ts";
+import { staged, type LocalStage } from "../../kit/in-process.ts";
 import { checkError } from "../../protocols/wire/gemini.ts";
 import { providersFor, VENDORS, vectorOf } from "../embeddings/vendors.ts";
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   at = await staged(
     Object.assign(

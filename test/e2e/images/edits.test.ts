@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, type Reaction, type UpstreamRequest } from "tollgate/testing";
 import { digest } from "../../../src/lib/key.ts";
 import { sniff } from "../../../src/protocols/images/index.ts";
-import { staged, type Staged } from "../../kit/daemon.ts";
+import { staged, type LocalStage } from "../../kit/in-process.ts";
 import { png } from "../../protocols/images/pictures.ts";
 import { until } from "../../kit/waits.ts";
 
@@ -117,7 +117,7 @@ const EDITORS: readonly Editor[] = [
   },
 ];
 
-let at: Staged;
+let at: LocalStage;
 beforeAll(async () => {
   at = await staged(
     {

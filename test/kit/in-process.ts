@@ -1,0 +1,124 @@
+// A gateway in the process of the test, as `tollgate serve` composes it: the same config file, loader, store, and control socket, without the
+// cost of starting a program. For tests that speak HTTP, edit the file, or run commands; signals, exit codes, and output need `daemon.ts`.
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { upstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
+import { createLoad, builtins, version } from "../../src/cli/loading.ts";
+import { reported } from "../../src/cli/report.ts";
+import { askControl } from "../../src/gateway/control/asking.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { Mask } from "../../src/lib/mask.ts";
+import type { Daemon, DaemonOptions } from "./daemon.ts";
+import { inStore } from "./other-store.ts";
+import type { Line, Served } from "./program.ts";
+import { until } from "./waits.ts";
+
+/** What a test of the gateway's HTTP interface, config file, and commands can see. */
+export type LocalGateway = Omit<Daemon, "kill" | "exit" | "stop"> & {
+  stop(): Promise<void>;
+};
+
+export type LocalGatewayOptions = Omit<DaemonOptions, "args" | "built" | "root">;
+
+/** Starts a gateway on a free port. Disposing it ends open requests and, unless `dir` was given, removes its folder. */
+export async function startGateway(of: LocalGatewayOptions): Promise<LocalGateway> {
+  const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-")));
+  const file = join(dir, "gateway.yaml");
+  const write = async (yaml: string) => {
+    const text = await inStore(yaml, dir);
+    await writeFile(file, of.listen ? `listen: { ${of.listen} }\n${text}` : text);
+  };
+  await write(of.yaml);
+  for (const [name, text] of Object.entries(of.files ?? {})) {
+    await mkdir(dirname(join(dir, name)), { recursive: true });
+    await writeFile(join(dir, name), text);
+  }
+  const log: Line[] = [];
+  const mask = new Mask();
+  const gateway = await createGateway({
+    file,
+    env: { PATH: process.env["PATH"], HOME: dir, TMPDIR: process.env["TMPDIR"], ...of.env },
+    log: createLog({
+      level: "info",
+      pretty: false,
+      mask,
+      write: (text) => void log.push(JSON.parse(text) as Line),
+    }),
+    mask,
+    version,
+    load: createLoad(),
+    isBuiltin: (use, kind) => Object.hasOwn(builtins[kind], use),
+    overrides: { port: 0 },
+    watch: true,
+  });
+  if ("problems" in gateway) {
+    await rm(dir, { recursive: true, force: true });
+    throw new Error(reported(gateway.problems, (_, text) => text));
+  }
+  const { stateDir } = gateway;
+  const firstKeyFile = join(stateDir, "first-key");
+  if (gateway.firstKey !== undefined)
+    await writeFile(firstKeyFile, `${gateway.firstKey}\n`, { mode: 0o600 });
+  log.push({ level: "info", msg: "listening", url: gateway.url, stateDir });
+  const key = await readFile(firstKeyFile, "utf8").then(
+    (text) => text.trim(),
+    () => "",
+  );
+  const line: Served["line"] = async (is) => {
+    const found = () => log.find((one) => (is instanceof RegExp ? is.test(one.msg) : is(one)));
+    await until(
+      () => found() !== undefined,
+      () => `a line in\n${log.map((one) => JSON.stringify(one)).join("\n")}`,
+    );
+    return found()!;
+  };
+  return {
+    url: gateway.url,
+    pid: process.pid,
+    key,
+    dir,
+    file,
+    stateDir,
+    log,
+    line,
+    output: () => log.map((one) => JSON.stringify(one)).join("\n"),
+    write,
+    ask: (command, input) => askControl(stateDir, command, input),
+    stop: () => gateway.stop(),
+    async [Symbol.asyncDispose]() {
+      await gateway.kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A gateway and the upstream behind it. */
+export interface LocalStage extends AsyncDisposable {
+  readonly gateway: LocalGateway;
+  readonly up: TestUpstream;
+}
+
+/** Starts an upstream and a gateway in front of it. Both end together, also if the gateway does not start. */
+export async function staged(
+  routes: ScriptedRoutes,
+  yaml: (url: string) => string,
+  more: Omit<LocalGatewayOptions, "yaml"> = {},
+): Promise<LocalStage> {
+  const up = await upstream(routes);
+  try {
+    const gateway = await startGateway({ ...more, yaml: yaml(up.url) });
+    return {
+      gateway,
+      up,
+      async [Symbol.asyncDispose]() {
+        await gateway[Symbol.asyncDispose]();
+        await up.close();
+      },
+    };
+  } catch (error) {
+    await up.close();
+    throw error;
+  }
+}
