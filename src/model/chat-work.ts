@@ -41,6 +41,10 @@ export const chatWork: Work<"chat"> = {
     output: Math.max(usage.output ?? 0, written),
   }),
   extent: ({ output, sampling }) => ({ maxOutput: output.maxTokens, n: sampling.n }),
+  capped: (request, tokens) => ({
+    ...request,
+    output: { ...request.output, maxTokens: tokens },
+  }),
   oneTranslated: true,
   pricing: ['{ input: "…", output: "…" }', "dollars per million tokens"],
   examples: [{ about: "10,000 tokens in, 1,000 out", usage: { input: 10_000, output: 1_000 } }],

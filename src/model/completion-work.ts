@@ -20,6 +20,7 @@ export const completionWork: Work<"completion"> = {
     output: Math.max(usage.output ?? 0, written),
   }),
   extent: ({ maxTokens, sampling }) => ({ maxOutput: maxTokens, n: sampling.n }),
+  capped: (request, tokens) => ({ ...request, maxTokens: tokens }),
   oneTranslated: true,
   pricing: ['{ input: "…", output: "…" }', "dollars per million tokens"],
   examples: [{ about: "10,000 tokens in, 1,000 out", usage: { input: 10_000, output: 1_000 } }],

@@ -9,8 +9,17 @@ export const embeddingWork: Work<"embedding"> = {
   written: false,
   same: true,
   whole: [["input"]],
-  // A request of token ids is its own count.
-  most: ({ input, counts }) => [[{ units: ["input"], count: counts.input ?? input }]],
+  // A request of token ids is its own count, unless something else can be read with them.
+  most: ({ input, counts, atMost, worst, media }) => [
+    [
+      {
+        units: ["input"],
+        count:
+          (media && worst ? undefined : counts.input) ??
+          (worst ? Math.max(input, atMost.input ?? 0) : input),
+      },
+    ],
+  ],
   guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
   extent: ({ inputs }) => ({ counts: idsIn(inputs) }),
   pricing: ['{ input: "…" }', "dollars per million tokens"],

@@ -1,9 +1,17 @@
 import { BOUNDS } from "../lib/bounds.ts";
+import type { ImageFacts } from "./facts.ts";
 import type { Portion, Work } from "./work.ts";
 
-/** A high-quality 1536 × 1024 picture is about 6,200 tokens with the vendors that bill pictures so. */
+/** A high-quality 1536 × 1024 picture is about 6,200 tokens with the vendors that bill pictures so: one for each 252 pixels. */
 const TOKENS_A_PICTURE = 8_192;
-const MOST_MEGAPIXELS = 4;
+const PIXELS_A_TOKEN = 192;
+/** Where nothing states a size. */
+const USUAL_PIXELS = 4e6;
+const SIZE = {
+  param: "size",
+  advice:
+    'Set size to "<width>x<height>", or have the operator set limits: { output: … } or image: { sizes: […] } for this model.',
+} as const;
 /** What a request to change pictures can be read as: sixteen of them, a mask, and words at four tokens a character. */
 const MOST_READ = 17 * TOKENS_A_PICTURE + 4 * 32_000;
 
@@ -16,18 +24,35 @@ export const imageWork: Work<"image"> = {
   written: false,
   whole: [["output"], ["images"], ["image_out"]],
   // By whichever measure the price lists: pieces, megapixels, or tokens.
-  most({ input, n, media, size = "" }) {
-    const [wide, high] = size.split("x").map(Number);
-    const pixels = wide && high ? Math.ceil((wide * high) / 1e6) : MOST_MEGAPIXELS;
+  most({ worst, input, n, media, size, pixels, limit }) {
+    const stated = areaOf(size) ?? (worst ? pixels : undefined);
+    const area = stated ?? USUAL_PIXELS;
     const images = { units: ["images"], count: n } as const;
+    const tokens =
+      worst || stated !== undefined
+        ? Math.max(TOKENS_A_PICTURE, Math.ceil(area / PIXELS_A_TOKEN))
+        : TOKENS_A_PICTURE;
+    const each = worst && stated === undefined ? (limit ?? tokens) : tokens;
+    const open = worst && stated === undefined && SIZE;
+    const drawn = {
+      count: n * each,
+      ...(open && limit === undefined && { unbounded: open }),
+    };
     const read: Portion = media
       ? { units: ["input", "image_in"], count: Math.min(input, MOST_READ) }
       : { units: ["input"], count: input };
     return [
       [images],
-      [images, { units: ["megapixels"], count: n * pixels }],
-      [read, { units: ["image_out"], count: n * TOKENS_A_PICTURE }],
-      [read, { units: ["output"], count: n * TOKENS_A_PICTURE }],
+      [
+        images,
+        {
+          units: ["megapixels"],
+          count: n * Math.ceil(area / 1e6),
+          ...(open && { unbounded: open }),
+        },
+      ],
+      [read, { units: ["image_out"], ...drawn }],
+      [read, { units: ["output"], ...drawn }],
     ];
   },
   guess: ({ usage, n }) => ({ ...usage, images: usage.images ?? n }),
@@ -53,3 +78,16 @@ export const imageWork: Work<"image"> = {
     ext: {},
   }),
 };
+
+/** Pixels. Undefined: the size is left to the model, or said in words. */
+export function areaOf(size: string | undefined): number | undefined {
+  const [, wide, high] = /^(\d{1,6})x(\d{1,6})$/.exec(size ?? "") ?? [];
+  return Number(wide) * Number(high) || undefined;
+}
+
+/** Pixels of the largest picture that a model draws. Undefined: not known. */
+export function largestOf(facts: ImageFacts | undefined): number | undefined {
+  const { sizes = [], sides } = facts ?? {};
+  const areas = sizes.map((size) => areaOf(size) ?? 0);
+  return Math.max(...areas, sides ? sides.max ** 2 : 0) || undefined;
+}

@@ -21,12 +21,12 @@ export const rerankWork: Work<"rerank"> = {
   written: false,
   whole: [["searches"], ["input"]],
   // By the search or by the token, whichever the price lists.
-  most: ({ input, counts }) => [
-    [{ units: ["searches"], count: counts.searches ?? 1 }],
-    [{ units: ["input"], count: input }],
+  most: ({ input, counts, atMost, worst }) => [
+    [{ units: ["searches"], count: (worst ? atMost.searches : undefined) ?? counts.searches ?? 1 }],
+    [{ units: ["input"], count: worst ? Math.max(input, atMost.input ?? 0) : input }],
   ],
   guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
-  extent: ({ query, documents }) => ({ counts: searchesIn(query, documents) }),
+  extent: ({ query, documents }) => rankedIn(query, documents),
   pricing: ['{ searches: "…" }', "dollars each, or { input: … } in dollars per million tokens"],
   examples: [
     { about: "100 documents", usage: { searches: 1 } },
@@ -43,17 +43,27 @@ export const rerankWork: Work<"rerank"> = {
   }),
 };
 
-/** What documents are billed as, unless the vendor says otherwise. */
-export function searchesIn(
+/** What documents are billed as unless the vendor reports otherwise, and what they can be billed as at a byte per token. */
+export function rankedIn(
   query: string,
   documents: readonly (string | JsonObject)[],
-): { searches: number } {
+): { counts: { searches: number }; atMost: { searches: number; input: number } } {
   const asked = Buffer.byteLength(query);
-  let counted = 0;
+  // Every piece of a document may be read with the query again, which takes half of a piece at most.
+  const room = A_DOCUMENT - Math.min(asked, A_DOCUMENT / 2);
+  let [counted, most, read] = [0, 0, 0];
   for (const document of documents) {
     const text = typeof document === "string" ? document : JSON.stringify(document);
-    const tokens = (asked + Buffer.byteLength(text)) / BYTES_A_TOKEN;
-    counted += Math.max(1, Math.ceil(tokens / A_DOCUMENT));
+    const bytes = Buffer.byteLength(text);
+    counted += Math.max(1, Math.ceil((asked + bytes) / BYTES_A_TOKEN / A_DOCUMENT));
+    const pieces = Math.max(1, Math.ceil(bytes / room));
+    most += pieces;
+    read += pieces * asked + bytes;
   }
-  return { searches: Math.max(1, Math.ceil(counted / A_SEARCH)) };
+  return {
+    counts: { searches: searches(counted) },
+    atMost: { searches: searches(most), input: read },
+  };
 }
+
+const searches = (pieces: number): number => Math.max(1, Math.ceil(pieces / A_SEARCH));

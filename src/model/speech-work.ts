@@ -3,8 +3,15 @@ import type { Work } from "./work.ts";
 
 /** Vendors that bill sound by tokens make some twenty of a second, in which fifteen characters are spoken. */
 const TOKENS_A_CHARACTER = 2;
-/** A text may be spoken at a quarter of the speed, and by a slow voice. */
-const MOST_TOKENS_A_CHARACTER = 16;
+const TOKENS_A_SECOND = 20;
+/** A second of sound has at least so many tokens. */
+const LEAST_TOKENS_A_SECOND = 10;
+/** A text, and instructions beside it, may ask for any length of sound. */
+const SOUND = {
+  param: "input",
+  advice:
+    "This API has no field that bounds the sound. The operator can set limits: { output: … } for this model, or a price per character.",
+} as const;
 /** Of the body that a text stands in, as it is guessed from its bytes. */
 const CHARACTERS_A_TOKEN = 3;
 
@@ -17,14 +24,22 @@ export const speechWork: Work<"speech"> = {
   written: false,
   whole: [["characters"], ["input", "audio_out"], ["input", "output"]],
   // By the character, or by the tokens of text and sound, whichever the price lists.
-  most({ input, counts: { characters = input * CHARACTERS_A_TOKEN }, worst }) {
-    const sound = characters * (worst ? MOST_TOKENS_A_CHARACTER : TOKENS_A_CHARACTER);
+  most({ input, counts, atMost, worst, limit }) {
+    const characters = counts.characters ?? input * CHARACTERS_A_TOKEN;
+    const sound = worst && limit !== undefined ? limit : characters * TOKENS_A_CHARACTER;
+    const unbounded = worst && limit === undefined && { unbounded: SOUND };
     const read = { units: ["input"], count: input } as const;
     return [
-      [{ units: ["characters"], count: characters }],
-      [read, { units: ["audio_out"], count: sound }],
-      [read, { units: ["output"], count: sound }],
-      [{ units: ["seconds_out"], count: Math.ceil(sound / 20) }],
+      [{ units: ["characters"], count: worst ? (atMost.characters ?? characters) : characters }],
+      [read, { units: ["audio_out"], count: sound, ...unbounded }],
+      [read, { units: ["output"], count: sound, ...unbounded }],
+      [
+        {
+          units: ["seconds_out"],
+          count: Math.ceil(sound / (worst ? LEAST_TOKENS_A_SECOND : TOKENS_A_SECOND)),
+          ...unbounded,
+        },
+      ],
     ];
   },
   guess: ({ usage, input }) => ({
@@ -32,7 +47,7 @@ export const speechWork: Work<"speech"> = {
     input: usage.input ?? input,
     audio_out: usage.audio_out ?? input * CHARACTERS_A_TOKEN * TOKENS_A_CHARACTER,
   }),
-  extent: ({ input }) => ({ counts: charactersIn(input) }),
+  extent: ({ input, instructions = "" }) => spokenIn(input, instructions),
   maxBytes: BOUNDS.pictures.most,
   pricing: [
     '{ characters: "…" }',
@@ -54,9 +69,18 @@ export const speechWork: Work<"speech"> = {
   }),
 };
 
-/** As people count them: what is written with two halves in memory is one. */
-export function charactersIn(text: string): { characters: number } {
+/**
+ * Characters as people count them: what is written with two halves in memory is one. Some vendors count bytes, or two for some
+ * characters, and may count the text of another field too: `beside` is all of those.
+ */
+export function spokenIn(
+  text: string,
+  beside: string,
+): { counts: { characters: number }; atMost: { characters: number } } {
   let characters = 0;
   for (const _ of text) characters++;
-  return { characters };
+  return {
+    counts: { characters },
+    atMost: { characters: Buffer.byteLength(text) + Buffer.byteLength(beside) },
+  };
 }

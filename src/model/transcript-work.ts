@@ -1,7 +1,7 @@
-import { secondsOf } from "../lib/sound/seconds.ts";
-import type { Work } from "./work.ts";
+import { lengthOf } from "../lib/sound/length.ts";
+import type { RequestExtent, Work } from "./work.ts";
 
-/** Speech that is pressed hardest has this many bytes a second: no file is longer than its bytes make it. */
+/** Bytes per second of the most compressed speech. */
 const BYTES_A_SECOND = 750;
 /** A token of input is guessed for so many bytes. */
 const BYTES_A_TOKEN = 3;
@@ -18,22 +18,24 @@ export const transcriptWork: Work<"transcript"> = {
   written: false,
   whole: [["seconds"], ["input", "output"], ["audio_in", "output"]],
   // By the second, or by the tokens of sound and text, whichever the price lists.
-  most({ input, counts, worst }) {
-    const seconds =
-      counts.seconds ?? Math.ceil((input * (worst ? 1 : BYTES_A_TOKEN)) / BYTES_A_SECOND);
+  most({ input, counts, likely, atMost, worst }) {
+    const seconds = worst
+      ? (atMost.seconds ?? Math.ceil(input / BYTES_A_SECOND))
+      : (counts.seconds ?? likely.seconds ?? Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND));
     return [
       [{ units: ["seconds"], count: seconds }],
       [
         { units: ["audio_in", "input"], count: seconds * HEARD_A_SECOND },
+        { units: ["input"], count: worst ? (atMost.input ?? 0) : 0, optional: true },
         { units: ["output"], count: seconds * WRITTEN_A_SECOND },
       ],
     ];
   },
-  guess: ({ usage, input }) => ({
+  guess: ({ usage, input, likely }) => ({
     ...usage,
-    seconds: usage.seconds ?? Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND),
+    seconds: usage.seconds ?? likely.seconds ?? Math.ceil((input * BYTES_A_TOKEN) / BYTES_A_SECOND),
   }),
-  extent: ({ file }) => ({ counts: secondsIn(file.data) }),
+  extent: ({ file, prompt }) => heardIn(file.data, prompt),
   pricing: ['{ seconds: "…" }', "dollars each, or { audio_in: …, output: … } per million tokens"],
   examples: [
     { about: "a minute of sound", usage: { seconds: 60 } },
@@ -50,10 +52,17 @@ export const transcriptWork: Work<"transcript"> = {
   }),
 };
 
-/** Begun seconds, where the file's head says how long it is. */
-export function secondsIn(file: Buffer): { seconds: number } | undefined {
-  const seconds = secondsOf(file);
-  return seconds === undefined ? undefined : { seconds: Math.ceil(seconds) };
+/** Begun seconds of a sound, and the text that is read with it, at a byte per token. */
+export function heardIn(
+  file: Buffer,
+  words = "",
+): Pick<RequestExtent, "counts" | "likely" | "atMost"> {
+  const { seconds, likely, most } = lengthOf(file);
+  return {
+    counts: seconds === undefined ? undefined : { seconds: Math.ceil(seconds) },
+    likely: { seconds: Math.ceil(likely) },
+    atMost: { seconds: Math.ceil(most), input: Buffer.byteLength(words) },
+  };
 }
 
 /** A second of nothing, as WAV with a byte for each of 8,000 samples. */

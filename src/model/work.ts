@@ -15,6 +15,15 @@ export interface RequestExtent {
    * billed, unless upstream reports the same unit; a bill made of them alone is exact.
    */
   counts?: Opt<Usage>;
+  /** What the request makes likely of a unit that `counts` does not have: a bill from it is an estimate. */
+  likely?: Opt<Usage>;
+  /** What the request can come to at most, where `counts` is no bound: a hard budget holds it. */
+  atMost?: Opt<Usage>;
+  /**
+   * The path of a field that decides how much the request costs and that cannot be read: a number written in an unusual form, a list.
+   * A request under a hard budget is rejected for it.
+   */
+  unreadable?: Opt<string>;
 }
 
 /** What a call may come to, as the host worked it out from what leaves. */
@@ -32,6 +41,12 @@ export interface WorkExtent {
   media: boolean;
   size?: Opt<string>;
   counts: Usage;
+  likely: Usage;
+  atMost: Usage;
+  /** Tokens of one answer that the model can make, where the catalog has it. */
+  limit?: Opt<number>;
+  /** Pixels of the largest picture that the model draws, where the catalog has it. */
+  pixels?: Opt<number>;
 }
 
 /** So many of a unit. Of several units the one that costs most under the price counts: what upstream does is not known. */
@@ -40,6 +55,8 @@ export interface Portion {
   count: number;
   /** Nothing where the price has no line for it. */
   optional?: Opt<boolean>;
+  /** Nothing that is sent bounds this count: a hard budget rejects the request, with this field and this advice. */
+  unbounded?: Opt<{ readonly param: string; readonly advice: string }>;
 }
 
 /** What was seen of an answer that reports too little. */
@@ -51,6 +68,8 @@ export interface SeenWork {
   /** Tokens that were written, guessed from the text that came by. */
   written: number;
   n: number;
+  /** What the request made likely. */
+  likely: Usage;
 }
 
 /**
@@ -87,6 +106,11 @@ export interface Work<K extends Kind = Kind> {
    * client's own survey holds.
    */
   extent?(request: ModelRequest<K>): RequestExtent;
+  /**
+   * The same request with this bound of one answer. A hard budget uses it for an endpoint that sends by itself, and refuses such an
+   * endpoint where it is absent and the work is written.
+   */
+  capped?(request: ModelRequest<K>, tokens: number): ModelRequest<K>;
   /** Bytes of one answer that is held, where `bounds.answer` is no measure. */
   readonly maxBytes?: number;
   /**

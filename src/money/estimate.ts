@@ -38,8 +38,12 @@ export interface Ask extends Circumstances {
   n?: Opt<number>;
   /** Pictures or sound may go in or come out: the worst case counts them. */
   media?: Opt<boolean>;
-  /** What the request alone decides. */
+  /** What the request alone decides, makes likely, and can come to at most. */
   counts?: Opt<Usage>;
+  likely?: Opt<Usage>;
+  atMost?: Opt<Usage>;
+  /** Pixels of the largest picture that the model draws, where that is known. */
+  pixels?: Opt<number>;
   /** Absent: a chat. */
   work?: Opt<Work>;
 }
@@ -201,6 +205,8 @@ export function mostOf(ask: Ask, unit: Unit): number {
   return 0;
 }
 
+const NONE: Usage = {};
+
 const extentOf = (ask: Ask, input: number, output: number): WorkExtent => ({
   worst: ask.mode === "hard",
   input,
@@ -209,7 +215,11 @@ const extentOf = (ask: Ask, input: number, output: number): WorkExtent => ({
   runs: ask.runs ?? 0,
   media: ask.media ?? false,
   size: ask.size,
-  counts: ask.counts ?? {},
+  counts: ask.counts ?? NONE,
+  likely: ask.likely ?? NONE,
+  atMost: ask.atMost ?? NONE,
+  limit: ask.limit,
+  pixels: ask.pixels,
 });
 
 /** By the first of the work's measures that the price has lines for. What upstream chooses is taken to be the dearest. */
@@ -222,6 +232,15 @@ function worth(ask: Ask, price: Price, output: number): bigint | null {
     if (nano !== null) return nano;
   }
   return null;
+}
+
+/** What of a request nothing that is sent bounds, by the measure that it is held by. Undefined: all of it is bounded. */
+export function unboundedIn(ask: Ask): Portion["unbounded"] {
+  const { price } = ask;
+  if (!price) return undefined;
+  const measures = workOf(ask).most(extentOf({ ...ask, mode: "hard" }, ask.input, capOf(ask)));
+  const held = measures.find((measure) => costOf(measure, price, ask) !== null);
+  return held?.find(({ unbounded }) => unbounded)?.unbounded;
 }
 
 function costOf(measure: readonly Portion[], price: Price, ask: Ask): bigint | null {

@@ -1,48 +1,15 @@
-// What makes an answer dearer than its tokens say, wherever a body says it: how many answers, at which speed, by which
-// other models, with how many runs of tools. Backends that imitate a protocol read more fields than it documents, so one
-// list of names serves all wires: a name that a backend does not read costs nothing but a larger hold.
+// What makes an answer cost more than its tokens: how many answers, at which speed, by which other models, with how many runs of
+// tools. What makes it dearer counts under any name that some backend reads. What makes it cheaper counts only in the form that the
+// protocol documents.
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { Named } from "../plugin/look.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Survey } from "../plugin/protocol.ts";
+import { amountsIn } from "./amounts.ts";
 import { list, object } from "./json.ts";
 import { hostedBy } from "./look/index.ts";
 
 type Fields = { readonly [field: string]: unknown };
-
-/** Each of these has asked some backend for more than one answer, or picture, at once. */
-const ANSWERS: ReadonlySet<string> = new Set([
-  "n",
-  "best_of",
-  "num_return_sequences",
-  "candidateCount",
-  "candidate_count",
-  "num_images",
-  "num_outputs",
-  "number_of_images",
-  "numberOfImages",
-  "sampleCount",
-  "batch_size",
-]);
-
-/** Objects in which such a field may stand instead of at the top. */
-const INSIDE: ReadonlySet<string> = new Set([
-  "generationConfig",
-  "generation_config",
-  "parameters",
-  "options",
-]);
-const NOWHERE: ReadonlySet<string> = new Set();
-
-/** Names of the bound of one answer. Where the documented one is set, a backend may read a larger one here. */
-const BOUNDS: ReadonlySet<string> = new Set([
-  "max_tokens",
-  "max_completion_tokens",
-  "max_output_tokens",
-  "max_new_tokens",
-  "max_tokens_to_sample",
-  "maxOutputTokens",
-]);
 
 const TIERS = ["service_tier", "serviceTier"] as const;
 /** Of two that are asked for, one that costs more than these is the one to pay for. */
@@ -57,40 +24,12 @@ const NO_DEARER: ReadonlySet<string> = new Set([
 
 const FACTS = ["speed", "inference_geo"] as const;
 
-/** A count as backends read one: some take the text of a number for the number. */
-function count(v: unknown): number | undefined {
-  const n = typeof v === "string" && /^\s*\d{1,15}(?:\.\d*)?\s*$/.test(v) ? Number(v) : v;
-  return typeof n === "number" && Number.isFinite(n) && n > 0 ? Math.ceil(n) : undefined;
-}
+/** A count that makes a hold smaller: as this protocol documents it, and in no other form. */
+const documentedCount = (v: unknown): number | undefined =>
+  typeof v === "number" && Number.isInteger(v) && v > 0 ? v : undefined;
 
 const larger = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.max(a, b);
-
-/** A body has few fields, and there are many names: each field is looked up once. */
-function largest(
-  body: Fields,
-  names: ReadonlySet<string>,
-  inside: ReadonlySet<string> = INSIDE,
-): number | undefined {
-  let most: number | undefined;
-  for (const field in body)
-    if (names.has(field)) most = larger(most, count(body[field]));
-    else if (inside.has(field)) {
-      const of = object(body[field]);
-      if (of) most = larger(most, largest(of, names, NOWHERE));
-    }
-  return most;
-}
-
-/** A field that multiplies answers, in whichever protocol: none of them goes from one wire to another. */
-export const multiplies = (field: string): boolean => ANSWERS.has(field);
-
-/** How many answers a backend may make of this. */
-export const answersIn = (body: Fields): number | undefined => largest(body, ANSWERS);
-
-/** The bound of one answer, as it is documented for this wire, or the larger one that stands beside it. */
-export const boundIn = (body: Fields, documented: Opt<number>): number | undefined =>
-  documented === undefined ? undefined : larger(documented, largest(body, BOUNDS));
 
 /** What multiplies a price, as a request asks for it. */
 export function factsIn(body: Fields): { readonly [fact: string]: string } | undefined {
@@ -111,32 +50,68 @@ function tierIn(body: Fields): string | undefined {
   return tier;
 }
 
-/**
- * All that a survey says of money. `named`: what was found in the body. `documented`: the bounds by their names in this wire, of an
- * answer and of runs of tools.
- */
+/** What a protocol documents of its own fields: only these can make a hold smaller. */
+export interface Documented {
+  /** The bound of one answer. */
+  readonly output: Opt<number>;
+  /** Whether a bound of 0 is documented. */
+  readonly zero?: boolean;
+  /** The member that bounds the runs of all tools. */
+  readonly runs?: string;
+  /** Whether a tool may bound its own runs, as `max_uses`. */
+  readonly uses?: boolean;
+}
+
+/** The part of a survey that is about money. `named`: what was found in the body. */
 export function spending(
   body: Fields,
   named: Named,
-  documented: { output: Opt<number>; runs?: Opt<number> },
-): Pick<Survey, "maxOutput" | "n" | "tier" | "facts" | "models" | "runs" | "kept"> {
+  documented: Documented,
+): Pick<Survey, "maxOutput" | "n" | "tier" | "facts" | "models" | "runs" | "kept" | "unreadable"> {
+  const { answers, bound, unreadable } = amountsIn(body, documented.zero);
+  const { uses = false, zero = false } = documented;
+  // Elsewhere a bound of 0, or below, means that there is none.
+  const output = (documented.output ?? -1) < (zero ? 0 : 1) ? undefined : documented.output;
   return {
-    maxOutput: boundIn(body, documented.output),
-    n: answersIn(body),
+    // A bound beside the documented one may be the one that a backend reads.
+    maxOutput: output === undefined ? undefined : larger(output, bound),
+    n: answers,
     tier: tierIn(body),
     facts: factsIn(body),
-    models: named.length === 0 ? undefined : modelsIn(body, named),
-    runs: larger(documented.runs ?? undefined, runsIn(body, named)),
+    models: named.length === 0 ? undefined : modelsIn(body, named, uses),
+    runs:
+      documented.runs === undefined
+        ? uses
+          ? runsIn(body, named)
+          : undefined
+        : documentedCount(body[documented.runs]),
     kept: named.some((one) => one.kind === "state" && one.does === "names") || undefined,
+    unreadable: unreadable ?? unreadableIn(body, documented),
   };
 }
 
-/** Other models than the one that is called: to fall back on, to ask for advice, to draw. One without a bound has none. */
-function modelsIn(body: Fields, named: Named): Survey["models"] {
+/** Terms and runs that are there in a form that this protocol does not document. */
+function unreadableIn(body: Fields, { runs, uses }: Documented): string | undefined {
+  for (const name of TIERS)
+    if (body[name] !== undefined && body[name] !== null && typeof body[name] !== "string")
+      return name;
+  for (const name of FACTS) if (typeof body[name] === "object" && body[name] !== null) return name;
+  if (runs !== undefined && body[runs] != null && documentedCount(body[runs]) === undefined)
+    return runs;
+  if (!uses) return undefined;
+  const at = list(body["tools"]).findIndex((raw) => {
+    const said = object(raw)?.["max_uses"];
+    return said != null && documentedCount(said) === undefined;
+  });
+  return at < 0 ? undefined : `tools[${at}].max_uses`;
+}
+
+/** Other models than the one that is called: to fall back on, to ask for advice, to draw. `bounded`: each may state how often. */
+function modelsIn(body: Fields, named: Named, bounded: boolean): Survey["models"] {
   const found = new Map<string, number | undefined>();
   for (const one of named) {
     if (one.kind !== "model" || one.model === body["model"]) continue;
-    const uses = count(one.uses);
+    const uses = bounded ? documentedCount(one.uses) : undefined;
     const before = found.get(one.model);
     const known = !found.has(one.model) || before !== undefined;
     found.set(one.model, known && uses !== undefined ? (before ?? 0) + uses : undefined);
@@ -153,7 +128,7 @@ function runsIn(body: Fields, named: Named): number | undefined {
   for (const raw of list(body["tools"])) {
     const tool = object(raw);
     if (!tool || tool["type"] === undefined || hostedBy(tool as JsonObject) === null) continue;
-    const uses = count(tool["max_uses"]);
+    const uses = documentedCount(tool["max_uses"]);
     if (uses === undefined) return undefined;
     runs = (runs ?? 0) + uses;
   }

@@ -47,6 +47,8 @@ export class HostCall implements Call {
   readonly unbound: boolean;
   /** Where its first content is measured, until it is there; undefined: nothing goes by it. */
   latency: Latency | undefined;
+  /** Tokens of one answer that its hold pays for, where a hard budget sets the bound of an endpoint that sends by itself. */
+  cap: number | undefined;
   /** How far it has come, until its provider takes it on. */
   stage: CallStage = "unsent";
   readonly #ending: ((reason: Error) => void)[] = [];

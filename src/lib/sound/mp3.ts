@@ -1,15 +1,19 @@
-// MP3 has no head: frame after frame says what it is. A count of them may stand in the first one, but a decoder plays those that
-// are there, so they are counted.
+// MP3 has no header for the whole: each frame states what it is. A count of frames may stand in the first one, but a decoder plays the
+// frames that are there, so they are counted.
+import type { SoundReading } from "./reading.ts";
 
-/** Bytes between frames that are no frame, all together: more than that is no sound. */
-const MOST_JUNK = 64 * 1024;
+/** Bytes between frames that are no frame, all together: more than that, and it is not known what a decoder makes of the file. */
+const MOST_JUNK = 4_096;
+/** From 8 to 448 kilobits per second. */
+const RATES = [1_000, 56_000] as const;
 
 interface Frame {
   readonly bytes: number;
   readonly seconds: number;
 }
 
-export function secondsOfMp3(file: Buffer, from: number): number | undefined {
+/** `from`: where titles and pictures end, which decoders step over. */
+export function readMp3(file: Buffer, from: number): SoundReading | undefined {
   let seconds = 0;
   let frames = 0;
   let junk = 0;
@@ -23,14 +27,14 @@ export function secondsOfMp3(file: Buffer, from: number): number | undefined {
       continue;
     }
     const next = file.indexOf(0xff, at + 1);
+    junk += (next < 0 ? file.length : next) - at;
+    if (junk > MOST_JUNK) return undefined;
     if (next < 0) break;
-    junk += next - at;
-    if (junk > MOST_JUNK) break;
     at = next;
   }
-  return frames > 1 ? seconds : undefined;
+  if (frames < 2) return undefined;
+  return { said: seconds, found: [seconds, seconds], bytes: file.length - from, rates: RATES };
 }
-
 /** In kilobits a second, by layer; the first row is MPEG 1, the second all later ones. */
 const BITRATES: readonly (readonly (readonly number[])[])[] = [
   [
@@ -44,14 +48,14 @@ const BITRATES: readonly (readonly (readonly number[])[])[] = [
     [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
   ],
 ];
-const RATES = [44_100, 48_000, 32_000] as const;
+const SAMPLE_RATES = [44_100, 48_000, 32_000] as const;
 
 function frameAt(file: Buffer, at: number): Frame | undefined {
   if (at + 4 > file.length || file[at] !== 0xff || (file[at + 1]! & 0xe0) !== 0xe0)
     return undefined;
   const version = (file[at + 1]! >> 3) & 3;
   const layer = 4 - ((file[at + 1]! >> 1) & 3);
-  const of = RATES[(file[at + 2]! >> 2) & 3];
+  const of = SAMPLE_RATES[(file[at + 2]! >> 2) & 3];
   const later = version === 3 ? 0 : 1;
   const kilobits = BITRATES[later]![layer - 1]?.[(file[at + 2]! >> 4) - 1];
   if (version === 1 || of === undefined || kilobits === undefined) return undefined;

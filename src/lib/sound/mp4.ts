@@ -1,45 +1,161 @@
-// MP4 is boxes in boxes. How long the film is stands in `mvhd`, and where its parts came one by one, in `mehd`.
+// MP4 is boxes in boxes. How long the film is stands in several of them, which may each state anything: the samples of its sound are
+// counted too.
+import type { SoundReading } from "./reading.ts";
 import { isTag } from "./tags.ts";
 
-/** Of one box. */
-const MOST_BOXES = 10_000;
+/** In one file. */
+const MOST_BOXES = 200_000;
+/** Boxes that hold boxes. */
+const CONTAINERS: ReadonlySet<string> = new Set(
+  "moov trak mdia minf stbl mvex moof traf edts".split(" "),
+);
+/** Samples of one frame of AAC: the second where half of the band is made up. */
+const AAC_FRAME = [1_024, 2_048] as const;
+const AAC_RATES = [
+  96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+  7_350,
+] as const;
+/** Where its rate is not known. */
+const LEAST_RATE = 7_350;
+/** Bytes per second of AAC at most: 6,144 bits of each channel in a frame, of two channels. */
+const FASTEST = 96_000;
+/** A list of edits may play a part several times: one part, behind some silence, is plain. */
+const MOST_EDITS = 2;
 
-interface Box {
-  readonly from: number;
-  readonly to: number;
+export function readMp4(file: Buffer): SoundReading | undefined {
+  const boxes = new Boxes(file);
+  boxes.walk();
+  const { frames, rate = LEAST_RATE, tracks, plain, bytes } = boxes;
+  const found = [(frames * AAC_FRAME[0]) / rate, (frames * AAC_FRAME[1]) / rate] as const;
+  if (boxes.lost) return undefined;
+  const { said: stated } = boxes;
+  const said = plain && tracks === 1 && boxes.rate !== undefined ? stated : undefined;
+  return { said, stated, found, bytes: bytes || file.length, rates: [0, FASTEST] };
 }
 
-export function secondsOfMp4(file: Buffer): number | undefined {
-  const moov = boxIn(file, { from: 0, to: file.length }, "moov");
-  const mvhd = moov && boxIn(file, moov, "mvhd");
-  if (!mvhd) return undefined;
-  const wide = file[mvhd.from] === 1;
-  const at = mvhd.from + (wide ? 20 : 12);
-  if (at + 12 > mvhd.to) return undefined;
-  const scale = file.readUInt32BE(at);
-  const said = wide ? Number(file.readBigUInt64BE(at + 4)) : file.readUInt32BE(at + 4);
-  const unknown = said === 0 || said >= (wide ? 2 ** 63 : 0xffff_ffff);
-  const length = unknown ? fragments(file, moov) : said;
-  return scale === 0 || length === undefined ? undefined : length / scale;
-}
+class Boxes {
+  readonly #file: Buffer;
+  /** The longest that a box states, in seconds. */
+  said = 0;
+  /** Frames of sound, and their bytes where the file lists them. */
+  frames = 0;
+  bytes = 0;
+  rate: number | undefined;
+  /** Tracks of sound. */
+  tracks = 0;
+  plain = true;
+  /** Of the film: what its pieces are counted in. */
+  #scale = 0;
+  #isSound = true;
+  #left = MOST_BOXES;
 
-function fragments(file: Buffer, moov: Box): number | undefined {
-  const mvex = boxIn(file, moov, "mvex");
-  const mehd = mvex && boxIn(file, mvex, "mehd");
-  if (!mehd || mehd.from + 12 > mehd.to) return undefined;
-  return file[mehd.from] === 1
-    ? Number(file.readBigUInt64BE(mehd.from + 4))
-    : file.readUInt32BE(mehd.from + 4);
-}
-
-function boxIn(file: Buffer, { from, to }: Box, name: string): Box | undefined {
-  for (let at = from, n = 0; at + 16 <= to && n < MOST_BOXES; n++) {
-    const short = file.readUInt32BE(at);
-    const head = short === 1 ? 16 : 8;
-    const size = short === 0 ? to - at : short === 1 ? Number(file.readBigUInt64BE(at + 8)) : short;
-    if (size < head) return undefined;
-    if (isTag(file, at + 4, name)) return { from: at + head, to: Math.min(to, at + size) };
-    at += size;
+  constructor(file: Buffer) {
+    this.#file = file;
   }
-  return undefined;
+
+  /** It has more boxes than any film. */
+  get lost(): boolean {
+    return this.#left < 0;
+  }
+
+  walk(): void {
+    const file = this.#file;
+    let at = 0;
+    while (at + 8 <= file.length && this.#left-- > 0) {
+      const short = file.readUInt32BE(at);
+      const head = short === 1 ? 16 : 8;
+      if (at + head > file.length) break;
+      const size =
+        short === 0 ? file.length - at : short === 1 ? Number(file.readBigUInt64BE(at + 8)) : short;
+      if (size < head) break;
+      const name = file.toString("latin1", at + 4, at + 8);
+      const to = Math.min(file.length, at + size);
+      this.#box(name, at + head, to);
+      at = CONTAINERS.has(name) ? at + head : at + size;
+    }
+    // A box that ends elsewhere than the file does.
+    this.plain &&= at === file.length;
+  }
+
+  #box(name: string, from: number, to: number): void {
+    if (name === "trak") this.#isSound = false;
+    else if (name === "mvhd") this.#scale = this.#stated(from, to);
+    else if (name === "mdhd") this.#stated(from, to);
+    else if (name === "mehd") this.#pieces(from, to);
+    else if (name === "elst") this.#edits(from, to);
+    else if (name === "hdlr") this.#isSound = isTag(this.#file, from + 8, "soun");
+    else if (name === "stsd" && this.#isSound) this.#format(from, to);
+    else if (name === "stsz" && this.#isSound) this.#sizes(from, to);
+    else if (name === "trun")
+      this.frames += Math.min(this.#number(from + 4, to), this.#file.length);
+  }
+
+  /** Of a film or a track. Returns what it is counted in. */
+  #stated(from: number, to: number): number {
+    const file = this.#file;
+    const wide = file[from] === 1;
+    const at = from + (wide ? 20 : 12);
+    if (at + (wide ? 12 : 8) > to) return 0;
+    const scale = file.readUInt32BE(at);
+    const length = wide ? Number(file.readBigUInt64BE(at + 4)) : file.readUInt32BE(at + 4);
+    const unknown = length >= (wide ? 2 ** 63 : 0xffff_ffff);
+    if (scale > 0 && !unknown) this.said = Math.max(this.said, length / scale);
+    return scale;
+  }
+
+  /** Of a film that came in pieces. */
+  #pieces(from: number, to: number): void {
+    const file = this.#file;
+    const wide = file[from] === 1;
+    if (from + (wide ? 12 : 8) > to || this.#scale === 0) return;
+    const length = wide ? Number(file.readBigUInt64BE(from + 4)) : file.readUInt32BE(from + 4);
+    this.said = Math.max(this.said, length / this.#scale);
+  }
+
+  /** Which parts are played, one after the other. */
+  #edits(from: number, to: number): void {
+    const file = this.#file;
+    const count = this.#number(from + 4, to);
+    this.plain &&= count <= MOST_EDITS;
+    const wide = file[from] === 1;
+    const each = wide ? 20 : 12;
+    let sum = 0;
+    for (let i = 0, at = from + 8; i < count && at + each <= to; i++, at += each)
+      sum += wide ? Number(file.readBigUInt64BE(at)) : file.readUInt32BE(at);
+    if (this.#scale > 0) this.said = Math.max(this.said, sum / this.#scale);
+  }
+
+  /** The rate stands in the codec's own configuration: the one in the box is for players. */
+  #format(from: number, to: number): void {
+    const file = this.#file;
+    this.tracks++;
+    if (!isTag(file, from + 12, "mp4a")) return;
+    const esds = file.subarray(from, to).indexOf("esds");
+    if (esds < 0) return;
+    for (let at = from + esds + 8; at + 4 < to; at++) {
+      if (file[at] !== 5) continue;
+      let data = at + 1;
+      while (file[data] === 0x80 && data - at < 4) data++;
+      const size = file[data]!;
+      if (size < 2 || size > 64 || data + 3 > to) continue;
+      const index = ((file[data + 1]! & 7) << 1) | (file[data + 2]! >> 7);
+      const rate = AAC_RATES[index];
+      if (rate !== undefined) this.rate = Math.min(this.rate ?? rate, rate);
+      return;
+    }
+  }
+
+  #sizes(from: number, to: number): void {
+    const each = this.#number(from + 4, to);
+    const frames = Math.min(this.#number(from + 8, to), this.#file.length);
+    this.frames += frames;
+    if (each > 0) this.bytes += each * frames;
+    else
+      for (let i = 0, at = from + 12; i < frames && at + 4 <= to; i++, at += 4)
+        this.bytes += this.#file.readUInt32BE(at);
+  }
+
+  #number(at: number, to: number): number {
+    return at + 4 <= to ? this.#file.readUInt32BE(at) : 0;
+  }
 }

@@ -1,38 +1,164 @@
-// Ogg says at each page how far the sound is: the last page says how long it is.
+// Each page of an Ogg file states how far the sound is: the last page states how long it is. The packets in the pages are counted, because
+// a page may state anything.
+import { opusSeconds } from "./opus.ts";
+import type { SoundReading } from "./reading.ts";
 import { isTag } from "./tags.ts";
 
-const PAGE = Buffer.from("OggS");
-/** What looks like a page may stand inside of one. */
-const MOST_TRIES = 64;
+/** The name of a page, and its version. */
+const PAGE = Buffer.from("OggS\0");
 const OPUS_RATE = 48_000;
+const HEAD = 27;
+/** Samples of a packet where its codec does not bound them. */
+const MOST_SAMPLES = 65_536;
+/** A decoder starts late by so many seconds at most. */
+const MOST_SKIPPED = 2;
+/** Pieces of packets in one file: no sound of the size of a request has more. */
+const MOST_PIECES = 2_000_000;
+const MOST_HEADERS = 3;
 
-export function secondsOfOgg(file: Buffer): number | undefined {
-  if (file.length < 28) return undefined;
-  const head = 27 + file[26]!;
-  const codec = codecAt(file, head);
-  if (!codec || codec.rate === 0) return undefined;
-  const stream = file.readUInt32LE(14);
-  let at = file.length;
-  for (let n = 0; n < MOST_TRIES && at > 0; n++) {
-    at = file.lastIndexOf(PAGE, at - 1);
-    if (at < 0) return undefined;
-    if (at + 27 > file.length || file[at + 4] !== 0 || file.readUInt32LE(at + 14) !== stream)
-      continue;
-    const samples = file.readBigInt64LE(at + 6);
-    if (samples > 0n) return (Number(samples) - codec.skip) / codec.rate;
+interface Codec {
+  readonly rate: number;
+  /** Samples before the sound, which are not heard. */
+  readonly skip: number;
+  /** Seconds of one packet, at least and at most; of Opus each packet states it. */
+  readonly packet: readonly [least: number, most: number] | "opus";
+  /** Bytes per second at most. */
+  readonly fastest: number;
+}
+
+export function readOgg(file: Buffer): SoundReading | undefined {
+  const pages = new Pages(file);
+  pages.walk();
+  const { codec, samples, single, lost } = pages;
+  if (!codec || lost) return undefined;
+  const stated = samples > 0 ? (samples - codec.skip) / codec.rate : undefined;
+  const said = single ? stated : undefined;
+  return { said, stated, found: pages.found, bytes: file.length, rates: [0, codec.fastest] };
+}
+
+class Pages {
+  readonly #file: Buffer;
+  /** Of the first stream, or of the one with the longest packets. */
+  codec: Codec | undefined;
+  samples = 0;
+  /** One stream, page after page. */
+  single = true;
+  found: [least: number, most: number] = [0, 0];
+  #stream: number | undefined;
+  #headers = 0;
+  #left = MOST_PIECES;
+
+  constructor(file: Buffer) {
+    this.#file = file;
+  }
+
+  /** It has more pieces than any sound. */
+  get lost(): boolean {
+    return this.#left < 0;
+  }
+
+  walk(): void {
+    const file = this.#file;
+    let end = 0;
+    for (let at = 0; (at = file.indexOf(PAGE, at)) >= 0 && at + HEAD <= file.length;) {
+      if (this.lost) return;
+      if (at !== end) this.single = false;
+      const table = at + HEAD;
+      const from = table + file[at + 26]!;
+      if (from > file.length) break;
+      end = this.#page(at, table, from);
+      // Where the next page is not, a decoder searches for one.
+      at = file.indexOf(PAGE, end) === end ? end : at + 4;
+    }
+    if (end !== file.length) this.single &&= end > file.length;
+  }
+
+  /** Returns where the page ends. */
+  #page(at: number, table: number, from: number): number {
+    const file = this.#file;
+    this.#left -= from - table + 1;
+    const stream = file.readUInt32LE(at + 14);
+    const begins = (file[at + 5]! & 2) !== 0;
+    if (begins) this.#begin(from);
+    if (this.#stream === undefined) this.#stream = stream;
+    else if (begins || stream !== this.#stream) this.single = false;
+    const samples = Number(file.readBigInt64LE(at + 6));
+    if (samples > 0) this.samples = Math.max(samples, this.single ? 0 : this.samples);
+    let packet = from;
+    let next = from;
+    let continued = (file[at + 5]! & 1) !== 0;
+    for (let i = table; i < from; i++) {
+      next += file[i]!;
+      if (file[i] === 255) continue;
+      if (!continued) this.#packet(packet);
+      continued = false;
+      packet = next;
+    }
+    // Its last packet goes on in the next page: it is counted where it begins.
+    if (from > table && file[from - 1] === 255 && !continued) this.#packet(packet);
+    return next;
+  }
+
+  #begin(at: number): void {
+    this.#headers = 0;
+    const codec = codecAt(this.#file, at);
+    if (!codec) this.single = false;
+    else if (!this.codec || this.codec.packet === "opus") this.codec = codec;
+  }
+
+  #packet(at: number): void {
+    if (!this.codec) return;
+    if (this.#headers < MOST_HEADERS && isHeader(this.#file, at)) {
+      this.#headers++;
+      return;
+    }
+    this.#headers = MOST_HEADERS;
+    const { packet } = this.codec;
+    const each = packet === "opus" ? opusSeconds(this.#file, at) : undefined;
+    this.found[0] += each ?? (packet[0] as number);
+    this.found[1] += each ?? (packet[1] as number);
+  }
+}
+
+const HEADERS = [
+  "OpusHead",
+  "OpusTags",
+  "\x01vorbis",
+  "\x03vorbis",
+  "\x05vorbis",
+  "\x7fFLAC",
+  "Speex   ",
+];
+const isHeader = (file: Buffer, at: number): boolean =>
+  HEADERS.some((name) => isTag(file, at, name));
+
+function codecAt(file: Buffer, at: number): Codec | undefined {
+  if (isTag(file, at, "OpusHead") && at + 12 <= file.length) {
+    const skip = Math.min(file.readUInt16LE(at + 10), MOST_SKIPPED * OPUS_RATE);
+    return { rate: OPUS_RATE, skip, packet: "opus", fastest: 64_000 };
+  }
+  if (isTag(file, at, "\x01vorbis") && at + 30 <= file.length) {
+    const rate = file.readUInt32LE(at + 12);
+    // Two packets overlap by half of a block; a sound has a few short blocks.
+    const most = 2 ** (file[at + 28]! >> 4) / 2 / rate;
+    return plain(rate, [most * 0.4, most], 64_000);
+  }
+  if (isTag(file, at, "\x7fFLAC") && at + 30 <= file.length) {
+    const rate = file.readUIntBE(at + 27, 3) >>> 4;
+    const most = Math.min(file.readUInt16BE(at + 19), MOST_SAMPLES) / rate;
+    return plain(rate, [most * 0.9, most], 4_608_000);
+  }
+  if (isTag(file, at, "Speex   ") && at + 68 <= file.length) {
+    const rate = file.readUInt32LE(at + 36);
+    const each = (file.readUInt32LE(at + 56) * file.readUInt32LE(at + 64)) / rate;
+    return plain(rate, [each, each], 8_000);
   }
   return undefined;
 }
 
-/** `skip`: samples before the sound, which are not heard. */
-function codecAt(file: Buffer, at: number): { rate: number; skip: number } | undefined {
-  if (isTag(file, at, "OpusHead") && at + 12 <= file.length)
-    return { rate: OPUS_RATE, skip: file.readUInt16LE(at + 10) };
-  if (isTag(file, at, "\x01vorbis") && at + 16 <= file.length)
-    return { rate: file.readUInt32LE(at + 12), skip: 0 };
-  if (isTag(file, at, "\x7fFLAC") && at + 30 <= file.length)
-    return { rate: file.readUIntBE(at + 27, 3) >>> 4, skip: 0 };
-  if (isTag(file, at, "Speex   ") && at + 40 <= file.length)
-    return { rate: file.readUInt32LE(at + 36), skip: 0 };
-  return undefined;
-}
+const plain = (
+  rate: number,
+  packet: readonly [number, number],
+  fastest: number,
+): Codec | undefined =>
+  rate > 0 && packet[1] > 0 ? { rate, skip: 0, packet, fastest } : undefined;

@@ -1,30 +1,63 @@
+import type { SoundReading } from "./reading.ts";
 import { isTag } from "./tags.ts";
 
 /** No encoder writes more chunks before the sound. */
 const MOST_CHUNKS = 1_000;
-/** What is not compressed, by its code: its own rate is worked out, since the one that is written may say anything. */
-const PLAIN: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
+/** Codecs that are not compressed, each with its bits per sample. */
+const PLAIN: ReadonlyMap<number, readonly number[]> = new Map([
+  [1, [8, 16, 24, 32]],
+  [3, [32, 64]],
+  [6, [8]],
+  [7, [8]],
+]);
+const EXTENSIBLE = 0xfffe;
+const RATES = { least: 4_000, most: 384_000 } as const;
+const MOST_CHANNELS = 32;
 
-/** A head that was written before the sound was there says that there is none, or as much as can be: then it is all that follows. */
-export function secondsOfWav(file: Buffer): number | undefined {
-  let rate: number | undefined;
-  for (let at = 12, n = 0; at + 8 <= file.length && n < MOST_CHUNKS; n++) {
+/**
+ * A header that was written before the sound states no length, or the longest: then the sound is all that follows. Two sounds, two
+ * formats, and a format that is no plain one make a file whose length is not known.
+ */
+export function readWav(file: Buffer): SoundReading {
+  const rates: (number | undefined)[] = [];
+  const sounds: number[] = [];
+  let at = 12;
+  for (let n = 0; at + 8 <= file.length && n < MOST_CHUNKS; n++) {
     const size = file.readUInt32LE(at + 4);
     const from = at + 8;
-    if (isTag(file, at, "fmt ")) rate = bytesASecond(file, from);
+    const rest = file.length - from;
+    if (isTag(file, at, "fmt ")) rates.push(bytesPerSecond(file, from, size));
     else if (isTag(file, at, "data")) {
-      const rest = file.length - from;
-      const bytes = size === 0 || size > rest ? rest : size;
-      return rate === undefined || rate === 0 ? undefined : bytes / rate;
+      const open = size === 0 || size > rest;
+      sounds.push(open ? rest : size);
+      if (open) break;
     }
     at = from + size + (size & 1);
   }
-  return undefined;
+  const known = rates.filter((rate) => rate !== undefined);
+  const slowest = known.length > 0 ? Math.min(...known) : 0;
+  const one = rates.length === 1 && known.length === 1 && sounds.length === 1;
+  const said = one ? sounds[0]! / slowest : undefined;
+  const most = slowest > 0 ? (file.length - 12) / slowest : 0;
+  return { said, found: [said ?? 0, most], bytes: file.length, rates: [slowest, slowest] };
 }
 
-function bytesASecond(file: Buffer, at: number): number | undefined {
-  if (at + 16 > file.length) return undefined;
-  const plain = PLAIN.has(file.readUInt16LE(at));
-  const bits = file.readUInt16LE(at + 2) * file.readUInt16LE(at + 14);
-  return plain ? (file.readUInt32LE(at + 4) * bits) / 8 : file.readUInt32LE(at + 8);
+/** Of a plain format whose fields agree with each other. */
+function bytesPerSecond(file: Buffer, at: number, size: number): number | undefined {
+  if (size < 16 || at + size > file.length) return undefined;
+  const named = file.readUInt16LE(at);
+  const codec = named !== EXTENSIBLE ? named : size >= 26 ? file.readUInt16LE(at + 24) : 0;
+  const channels = file.readUInt16LE(at + 2);
+  const rate = file.readUInt32LE(at + 4);
+  const block = file.readUInt16LE(at + 12);
+  const bits = file.readUInt16LE(at + 14);
+  const agrees =
+    PLAIN.get(codec)?.includes(bits) &&
+    channels >= 1 &&
+    channels <= MOST_CHANNELS &&
+    rate >= RATES.least &&
+    rate <= RATES.most &&
+    block === (channels * bits) / 8 &&
+    file.readUInt32LE(at + 8) === rate * block;
+  return agrees ? rate * block : undefined;
 }

@@ -1,20 +1,115 @@
-// WebM is elements in elements. Recordings that a browser makes do not say how long they are: then the last piece of sound says
-// when it is heard.
+// WebM is elements in elements. A recording that a browser makes states no length: then the last piece of sound states when it is
+// heard. The frames of Opus are counted, because both may state anything.
+import { opusSeconds } from "./opus.ts";
+import type { SoundReading } from "./reading.ts";
+import { isTag } from "./tags.ts";
 
-const SEGMENT = 0x18538067;
-const INFO = 0x1549a966;
 const SCALE = 0x2ad7b1;
 const DURATION = 0x4489;
 const CLUSTER = 0x1f43b675;
 const TIME = 0xe7;
 const PIECE = 0xa3;
-const GROUP = 0xa0;
 const PIECE_IN_GROUP = 0xa1;
+const CODEC = 0x86;
+/** Segment, Info, Tracks, TrackEntry, Cluster, BlockGroup: what is inside is read. */
+const CONTAINERS: ReadonlySet<number> = new Set([
+  0x18538067,
+  0x1549a966,
+  0x1654ae6b,
+  0xae,
+  CLUSTER,
+  0xa0,
+]);
 
 const CLUSTER_BYTES = Buffer.from([0x1f, 0x43, 0xb6, 0x75]);
-const MOST_ELEMENTS = 100_000;
-/** Nanoseconds of one unit of time, where it is not said. */
+/** Nanoseconds of one unit of time, where none is stated. */
 const USUAL_SCALE = 1_000_000;
+/** Seconds of one frame where it is not Opus: no codec of this container has longer ones. */
+const MOST_SECONDS = 1;
+/** In one file: a day of frames of 20 ms is four million, and takes more bytes than a request has. */
+const MOST_ELEMENTS = 1_000_000;
+/** Opus at its fastest. */
+const FASTEST = 64_000;
+
+export function readWebm(file: Buffer): SoundReading | undefined {
+  const all = new Elements(file);
+  all.walk();
+  if (all.lost) return undefined;
+  const stated = (Math.max(all.duration ?? 0, all.last) * all.scale) / 1e9;
+  const plain = all.whole && all.codecs === 1 && all.opus;
+  const said = plain ? ((all.duration ?? all.last) * all.scale) / 1e9 : undefined;
+  return { said, stated, found: [all.found, all.found], bytes: file.length, rates: [0, FASTEST] };
+}
+
+class Elements {
+  readonly #file: Buffer;
+  scale = USUAL_SCALE;
+  duration: number | undefined;
+  /** When the last piece is heard. */
+  last = 0;
+  /** Tracks, and whether they are Opus. */
+  codecs = 0;
+  opus = true;
+  found = 0;
+  /** It was read to its end. */
+  whole = true;
+  /** It has more elements than any sound. */
+  lost = false;
+  #cluster = 0;
+
+  constructor(file: Buffer) {
+    this.#file = file;
+  }
+
+  walk(): void {
+    const file = this.#file;
+    let left = MOST_ELEMENTS;
+    for (let at = 0; at < file.length;) {
+      if (left-- === 0) {
+        this.lost = true;
+        return;
+      }
+      const one = elementAt(file, at);
+      if (one) {
+        this.#element(one);
+        at = CONTAINERS.has(one.id) ? one.from : one.to;
+        continue;
+      }
+      // A decoder that is lost searches for the next cluster.
+      this.whole = false;
+      const next = file.indexOf(CLUSTER_BYTES, at + 1);
+      if (next < 0) break;
+      at = next;
+    }
+  }
+
+  #element({ id, from, to }: Element): void {
+    const file = this.#file;
+    if (id === SCALE) this.scale = natural(file, from, to);
+    else if (id === DURATION) this.duration = decimal(file, from, to);
+    else if (id === TIME) this.#cluster = natural(file, from, to);
+    else if (id === CODEC) {
+      this.codecs++;
+      this.opus &&= isTag(file, from, "A_OPUS");
+    } else if ((id === PIECE || id === PIECE_IN_GROUP) && from + 4 <= to) this.#piece(from);
+  }
+
+  /** Behind the number of its track: when it is heard, and how many frames it has. */
+  #piece(at: number): void {
+    const file = this.#file;
+    const track = lengthAt(file, at, 8) ?? 1;
+    const time = at + track;
+    if (time + 3 > file.length) return;
+    this.last = Math.max(this.last, this.#cluster + file.readInt16BE(time));
+    const laced = (file[time + 2]! & 6) !== 0;
+    const frames = laced ? (file[time + 3] ?? 0) + 1 : 1;
+    // Frames that are laced are of one length, or it is not known.
+    if (laced) this.whole = false;
+    const each =
+      this.opus && !laced ? opusSeconds(file, time + 3) : this.opus ? 0.12 : MOST_SECONDS;
+    this.found += frames * each;
+  }
+}
 
 interface Element {
   readonly id: number;
@@ -22,62 +117,14 @@ interface Element {
   readonly to: number;
 }
 
-export function secondsOfWebm(file: Buffer): number | undefined {
-  const whole = { id: 0, from: 0, to: file.length };
-  const segment = elements(file, whole).find(({ id }) => id === SEGMENT);
-  if (!segment) return undefined;
-  let scale = USUAL_SCALE;
-  let duration: number | undefined;
-  for (const one of elements(file, segment)) {
-    if (one.id === CLUSTER) break;
-    if (one.id !== INFO) continue;
-    for (const { id, from, to } of elements(file, one))
-      if (id === SCALE) scale = natural(file, from, to);
-      else if (id === DURATION) duration = decimal(file, from, to);
-  }
-  const units = duration ?? lastPiece(file);
-  return units === undefined ? undefined : (units * scale) / 1e9;
-}
-
-/** When the last cluster's last piece is heard. */
-function lastPiece(file: Buffer): number | undefined {
-  const at = file.lastIndexOf(CLUSTER_BYTES);
-  const cluster = at < 0 ? undefined : elementAt(file, at, file.length);
-  if (!cluster) return undefined;
-  let begins = 0;
-  let last = 0;
-  for (const { id, from, to } of elements(file, cluster)) {
-    if (id === TIME) begins = natural(file, from, to);
-    const piece =
-      id === PIECE
-        ? from
-        : id === GROUP
-          ? elements(file, { id, from, to }).find((one) => one.id === PIECE_IN_GROUP)?.from
-          : undefined;
-    // Behind the number of its track.
-    if (piece !== undefined && piece + 3 <= to) last = Math.max(last, file.readInt16BE(piece + 1));
-  }
-  return begins + last;
-}
-
-function elements(file: Buffer, { from, to }: Element): readonly Element[] {
-  const found: Element[] = [];
-  for (let at = from; at < to && found.length < MOST_ELEMENTS;) {
-    const one = elementAt(file, at, to);
-    if (!one) break;
-    found.push(one);
-    at = one.to;
-  }
-  return found;
-}
-
 /** One whose size is not known goes on to the end. */
-function elementAt(file: Buffer, at: number, end: number): Element | undefined {
+function elementAt(file: Buffer, at: number): Element | undefined {
+  const end = file.length;
   const idLength = lengthAt(file, at, 4);
   if (idLength === undefined || at + idLength >= end) return undefined;
   const sizeAt = at + idLength;
   const sizeLength = lengthAt(file, sizeAt, 8);
-  if (sizeLength === undefined || sizeAt + sizeLength > end) return undefined;
+  if (sizeLength === undefined) return undefined;
   let size = file[sizeAt]! & (0xff >> sizeLength);
   let unknown = size === 0xff >> sizeLength;
   for (let i = 1; i < sizeLength; i++) {

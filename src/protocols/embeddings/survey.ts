@@ -16,5 +16,20 @@ export function survey(body: Body): Survey {
     named,
     ...spent,
     counts: idsIn(inputsIn(input)),
+    media: broughtIn(fields),
   };
+}
+
+/** Fields in which some hosts read pictures, sounds, or texts by address: how much there is to read, only the host knows. */
+const BROUGHT: ReadonlySet<string> = new Set(
+  "image images image_url image_urls video videos audio audios documents document inputs contents content url urls file files".split(
+    " ",
+  ),
+);
+
+function broughtIn(fields: Body): Survey["media"] {
+  let count = 0;
+  for (const field in fields)
+    if (BROUGHT.has(field.toLowerCase()) && fields[field] != null) count++;
+  return count > 0 ? { count, bytes: 0 } : undefined;
 }

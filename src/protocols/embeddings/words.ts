@@ -1,5 +1,5 @@
 // The words of this wire: its name, and the fields that it knows.
-import { multiplies } from "../spending.ts";
+import { multiplies } from "../amounts.ts";
 
 export const ID = "embeddings";
 

@@ -6,7 +6,7 @@ import type { Body, Json, JsonObject } from "../../model/values.ts";
 import { fail } from "../../model/error.ts";
 import { object } from "../json.ts";
 import { memory } from "../memory.ts";
-import { multiplies } from "../spending.ts";
+import { multiplies } from "../amounts.ts";
 
 /** This protocol, as an origin too: of signatures, and of parts that only it understands. */
 export const ID = "gemini";

@@ -1,8 +1,9 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
 import type { Feature } from "../../model/facts.ts";
+import { areaOf } from "../../model/image-work.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
-import { isObject, isOn, number, text } from "../json.ts";
+import { isObject, isOn, numeric, text } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
 import { PICTURES } from "./words.ts";
@@ -44,16 +45,27 @@ function bytesOf(said: unknown): number {
   return bytes;
 }
 
-/** A host that reads sides and a host that reads a size may both get both: the larger picture is the one to pay for. */
-function sizeIn(body: Body): string | undefined {
-  const size = text(body["size"]);
-  const [width, height] = [number(body["width"]), number(body["height"])];
-  if (width === undefined || height === undefined) return size;
-  const sides = `${Math.ceil(width)}x${Math.ceil(height)}`;
-  return size === undefined || areaOf(sides) > areaOf(size) ? sides : size;
-}
+/** What else makes a picture larger with some host. */
+const LARGER: ReadonlySet<string> = new Set(
+  "aspect_ratio resolution image_size imageSize image_resolution megapixels mega_pixels output_megapixels scale upscale upscale_factor upscaler hr_scale enable_hr target_width target_height".split(
+    " ",
+  ),
+);
 
-const areaOf = (size: string): number => {
-  const [width = 0, height = 0] = size.split("x").map(Number);
-  return width * height || 0;
-};
+/**
+ * A host that reads sides and a host that reads a size may both get both: the larger picture is the one to pay for. Undefined: the
+ * size is stated in a form that only the host can read.
+ */
+function sizeIn(body: Body): string | undefined {
+  for (const field in body)
+    if (LARGER.has(field) && body[field] != null && body[field] !== false) return undefined;
+  const size = text(body["size"]);
+  const [width, height] = [body["width"], body["height"]];
+  if (width == null && height == null) return size;
+  const sides = [width, height].map((side) => numeric(side));
+  if (sides[0] === undefined || sides[1] === undefined) return undefined;
+  const stated = `${Math.ceil(sides[0])}x${Math.ceil(sides[1])}`;
+  if (size === undefined) return stated;
+  const area = areaOf(size);
+  return area === undefined || area > (areaOf(stated) ?? 0) ? size : stated;
+}

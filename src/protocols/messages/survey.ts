@@ -25,7 +25,7 @@ export function survey(body: Body): Survey {
   return {
     features: [...features],
     named,
-    ...spending(body, named, { output: number(body["max_tokens"]) }),
+    ...spending(body, named, { output: number(body["max_tokens"]), zero: true, uses: true }),
     ...(media.count > 0 && { media }),
   };
 }

@@ -2,7 +2,7 @@
 import { fail } from "../../model/error.ts";
 import { memory } from "../memory.ts";
 import { isObject } from "../json.ts";
-import { multiplies } from "../spending.ts";
+import { multiplies } from "../amounts.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, Opt } from "../../model/values.ts";
 

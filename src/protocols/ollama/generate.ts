@@ -4,11 +4,13 @@ import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
+import type { Named } from "../../plugin/look.ts";
 import type { CallContext, Decoder, Survey } from "../../plugin/protocol.ts";
 import { onePrompt } from "../completions/index.ts";
 import { throwFailure } from "../failure/failure.ts";
 import { count, number, object, parsed, present, some, text } from "../json.ts";
 import { look } from "../look/index.ts";
+import { spending } from "../spending.ts";
 import { lines } from "../sse/index.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -46,8 +48,12 @@ export function generateRequest(r: CompletionRequest, of: CallContext): Body {
 /** The bound stands among its options. */
 export const generateSurvey = (body: Body): Survey => ({
   features: body["stream"] === true ? ["stream"] : [],
-  named: look(body),
-  maxOutput: number(object(body["options"])?.["num_predict"]),
+  ...money(body, look(body)),
+});
+
+const money = (body: Body, named: Named) => ({
+  named,
+  ...spending(body, named, { output: number(object(body["options"])?.["num_predict"]) }),
 });
 
 export const generateCap = (out: Outgoing, tokens: number): void =>

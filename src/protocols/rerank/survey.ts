@@ -1,5 +1,5 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
-import { searchesIn } from "../../model/rerank-work.ts";
+import { rankedIn } from "../../model/rerank-work.ts";
 import type { Body } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { isObject, list, text } from "../json.ts";
@@ -13,7 +13,7 @@ export function survey(body: Body): Survey {
     features: [...featuresOf(named)],
     named,
     ...spent,
-    counts: searchesIn(text(body["query"]) ?? "", documentsIn(body)),
+    ...rankedIn(text(body["query"]) ?? "", documentsIn(body)),
   };
 }
 

@@ -29,7 +29,7 @@ export function survey(body: Body): Survey {
     named,
     ...spending(fields, named, {
       output: number(fields["max_output_tokens"]),
-      runs: number(fields["max_tool_calls"]),
+      runs: "max_tool_calls",
     }),
     ...(media.count > 0 && { media }),
   };

@@ -1,5 +1,5 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what it names.
-import { charactersIn } from "../../model/speech-work.ts";
+import { spokenIn } from "../../model/speech-work.ts";
 import type { Body } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { text } from "../json.ts";
@@ -14,6 +14,6 @@ export function survey(body: Body): Survey {
     features: [...featuresOf(named)],
     named,
     ...spent,
-    counts: charactersIn(text(input) ?? ""),
+    ...spokenIn(text(input) ?? "", JSON.stringify(fields)),
   };
 }

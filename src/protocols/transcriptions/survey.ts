@@ -1,5 +1,5 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what it names.
-import { secondsIn } from "../../model/transcript-work.ts";
+import { heardIn } from "../../model/transcript-work.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { isOn } from "../json.ts";
@@ -14,6 +14,12 @@ export function survey(body: Body): Survey {
     features: [...(isOn(body["stream"]) ? (["stream"] as const) : []), ...featuresOf(named)],
     named,
     ...spent,
-    counts: isFilePart(file) ? secondsIn(file.data) : undefined,
+    ...(isFilePart(file) && heardIn(file.data, wordsIn(fields))),
   };
 }
+
+/** Whatever a model may be made to read beside the sound. */
+const wordsIn = (fields: object): string =>
+  Object.values(fields)
+    .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+    .join(" ");

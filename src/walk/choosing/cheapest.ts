@@ -40,6 +40,7 @@ function costsOf(
       n: survey.n,
       media: survey.media !== undefined || survey.features.includes("audio"),
       counts: survey.counts,
+      likely: survey.likely,
       work,
       at,
     });

@@ -1,5 +1,6 @@
 import { wallClock } from "../../lib/wall-clock.ts";
-import { hold, mostOf, type Ask } from "../../money/estimate.ts";
+import { hold, mostOf, unboundedIn, type Ask } from "../../money/estimate.ts";
+import { largestOf } from "../../model/image-work.ts";
 import { fail } from "../../model/error.ts";
 import type { Limit } from "../../plugin/limit.ts";
 import type { HostCall } from "../call.ts";
@@ -32,11 +33,15 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
     runs,
     others,
     output: survey.maxOutput,
-    limit: call.info.limits?.output,
+    // Under a hard budget the bound that was found is sent, and a larger one than the catalog's may be read.
+    limit: mode === "hard" && survey.maxOutput !== undefined ? undefined : call.info.limits?.output,
     usual: gen.usual.p95(tally.who),
     n: survey.n,
     media: survey.media !== undefined || survey.features.includes("audio"),
     counts: survey.counts,
+    likely: survey.likely,
+    atMost: survey.atMost,
+    pixels: largestOf(call.info.image),
     work: x.work,
     at,
   };
@@ -60,11 +65,23 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
         param: "model",
       },
     );
+  if (budgeted && mode === "hard") bounded(call, ask);
   const claims = limits.map((limit) => ({
     ...limit,
     take: take(limit, held.claim, tally.inputEstimate, held.output, ask),
   }));
   return reserveRow(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
+}
+
+/** Rejects what no field that is sent bounds. */
+function bounded(call: HostCall, ask: Ask): void {
+  const unbounded = unboundedIn(ask);
+  if (unbounded)
+    fail(
+      "invalid",
+      `A hard budget needs to know what this request can cost at most, and nothing in it bounds that for ${call.id}. ${unbounded.advice}`,
+      { param: unbounded.param, code: "unbounded_cost" },
+    );
 }
 
 /** The line that is missing, as an operator writes it. */

@@ -141,6 +141,7 @@ export class Tally {
       input: this.inputEstimate,
       written: Math.ceil(bytes / BYTES_A_TOKEN),
       n: this.call.exchange["~"].received?.survey.n ?? 1,
+      likely: this.#ask?.likely ?? {},
     });
     return { usage: guess, estimated: true };
   }

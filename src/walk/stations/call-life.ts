@@ -184,7 +184,8 @@ export class CallLife {
     const { endpoint, credential } = call.candidate["~"];
     const native = endpoint.endpoint;
     if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");
-    const request = (x["~"].rewritten ?? x.request) as never;
+    const said = x["~"].rewritten ?? x.request;
+    const request = (call.cap === undefined ? said : x.work.capped!(said, call.cap)) as never;
     // It sends by itself: until it says something, its provider has taken nothing on.
     call.stage = "refused";
     try {

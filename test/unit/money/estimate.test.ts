@@ -93,7 +93,7 @@ describe("a hold", () => {
         { unit: "image_out", usd: "30", per: 1_000_000 },
       ],
     };
-    expect(hold(ask({ ...image, price: tokens })).nano).toBe(150_000n + 2n * 8_192n * 30_000n);
+    expect(hold(ask({ ...image, price: tokens })).nano).toBe(150_000n + 2n * 10_923n * 30_000n);
   });
   it("a picture that may turn out to be any is the dearest there is", () => {
     const images = (usd: string, variant?: { quality?: string; size?: string }) =>

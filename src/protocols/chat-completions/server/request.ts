@@ -2,7 +2,7 @@
 // what no codec knows in `rest`, and what stays untouched remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
 import { answerFormat } from "../../answer-format.ts";
-import { multiplies } from "../../spending.ts";
+import { multiplies } from "../../amounts.ts";
 import { strangersIn, unknownIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { flag, list, number, object, present, text } from "../../json.ts";

@@ -2,11 +2,10 @@
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
-import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
+import type { Body, HeadersIn, Json, JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, RelaySink } from "../../../plugin/protocol.ts";
 import { throwFailure } from "../../failure/failure.ts";
-import { list, object, objects, text } from "../../json.ts";
-import { answersIn } from "../../spending.ts";
+import { list, numeric, object, objects, text } from "../../json.ts";
 import { finishOf } from "../words.ts";
 import { says, wordsIn } from "./amount.ts";
 import { ReportedCounts } from "./counts.ts";
@@ -30,7 +29,7 @@ export class ChunkTap {
     this.#sink = sink;
     this.#counts = new ReportedCounts(to.info?.price, false);
     this.#tier = tier;
-    this.#answers = answersIn(to.body) ?? 1;
+    this.#answers = candidatesIn(to.body);
   }
 
   /** The end of all of it has been named. */
@@ -110,4 +109,10 @@ export class ChunkTap {
 export function tierOf(headers: HeadersIn): string | undefined {
   const tier = headers["x-gemini-service-tier"];
   return typeof tier === "string" && tier !== "" ? tier : undefined;
+}
+
+/** How many answers end: by the one name that this API documents, in either spelling. */
+function candidatesIn(body: Body): number {
+  const config = object(body["generationConfig"] ?? body["generation_config"]);
+  return numeric(config?.["candidateCount"] ?? config?.["candidate_count"]) ?? 1;
 }

@@ -3,7 +3,7 @@
 import { put } from "../../../lib/member.ts";
 import type { Body, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { answerFormat } from "../../answer-format.ts";
-import { multiplies } from "../../spending.ts";
+import { multiplies } from "../../amounts.ts";
 import { strangersIn, unknownIn } from "../../strangers.ts";
 import { STORED, unsayable } from "../item-kind.ts";
 import { conversation } from "./items.ts";

@@ -1,0 +1,172 @@
+// How many answers a body asks for and how long each may be, under every name that some backend reads. Backends that imitate a
+// protocol read more fields than it documents, so one list of names serves all protocols: a name that a backend ignores costs nothing
+// but a larger hold. A field that is there and cannot be read is reported by its path: a hard budget rejects it, because the
+// backend may read it.
+import type { Field, Json, JsonObject, Opt } from "../model/values.ts";
+import type { Outgoing } from "../plugin/outgoing.ts";
+import { object } from "./json.ts";
+
+type Fields = { readonly [field: string]: unknown };
+
+/** answers: so many at once · rounds: each round makes so many · bound: tokens of one answer · inside: holds such fields. */
+type Meaning = "answers" | "rounds" | "bound" | "inside";
+
+/** By the name without its case, dashes and underscores. */
+const NAMES = new Map<string, Meaning>();
+const named = (meaning: Meaning, names: string): void =>
+  names.split(/\s+/).forEach((name) => NAMES.set(name, meaning));
+named(
+  "answers",
+  "n bestof numreturnsequences numcompletions numgenerations numcandidates numchoices",
+);
+named(
+  "answers",
+  "candidatecount choicecount samplecount nsamples numsamples samples resultcount numberresults",
+);
+named("answers", "numimages numimage nimages imagenum imagecount numberofimages imagesperprompt");
+named(
+  "answers",
+  "numimagesperprompt maximages numoutputs numberofoutputs outputcount batchsize numresults",
+);
+named("rounds", "batchcount numbatches niter numiterations iterations repeats");
+named(
+  "bound",
+  "maxtokens maxcompletiontokens maxoutputtokens maxnewtokens maxtokenstosample maxtokencount",
+);
+named(
+  "bound",
+  "maxgenlen maxgentoks maxgeneratedtokens maxtokenstogenerate maxlength maxoutputlength",
+);
+named("bound", "numpredict npredict");
+named(
+  "inside",
+  "generationconfig generateconfig config imageconfig imagegenerationconfig settings params",
+);
+named(
+  "inside",
+  "parameters options extrabody extraparams extra samplingparams provideroptions modelkwargs",
+);
+named(
+  "inside",
+  "inferenceconfig textgenerationconfig generationparameters generationparams generationoptions",
+);
+named("inside", "sequentialimagegenerationoptions input");
+
+/** No name in the list is longer, with its dashes. */
+const LONGEST = 48;
+/** What holds many names of the client's own: none of them asks for anything. */
+const FREE = /schema|format|metadata|labels|instances/;
+/** More than any request means. */
+const MOST_ANSWERS = 1e6;
+const MOST_TOKENS = 1e9;
+/** Deeper than any backend looks. */
+const DEEPEST = 4;
+/** Seedream draws as many pictures as the prompt asks for, up to this many, where `sequential_image_generation` is not off. */
+const SEQUENCE = "sequentialimagegeneration";
+const MOST_IN_SEQUENCE = 15;
+
+const folded = (field: string): string =>
+  field.length > LONGEST ? "" : field.replace(/[-_]/g, "").toUpperCase().toLowerCase();
+
+export interface AskedAmounts {
+  /** Answers. Undefined: nothing is said of them. */
+  readonly answers: number | undefined;
+  /** Tokens of one answer: the largest bound under any name. */
+  readonly bound: number | undefined;
+  /** The path of a field that cannot be read. */
+  readonly unreadable: string | undefined;
+}
+
+/** A field that multiplies answers, in whichever protocol: none of them goes from one protocol to another. */
+export const multiplies = (field: string): boolean => {
+  const meaning = NAMES.get(folded(field));
+  return meaning === "answers" || meaning === "rounds";
+};
+
+/** `zero`: this protocol documents a bound of 0, where others take it for none. */
+export function amountsIn(body: Fields, zero = false): AskedAmounts {
+  const found = new Found(zero);
+  found.over(body, "", 0);
+  const { answers, rounds, bound, unreadable } = found;
+  const all =
+    answers === undefined && rounds === undefined ? undefined : (answers ?? 1) * (rounds ?? 1);
+  return { answers: all, bound, unreadable };
+}
+
+class Found {
+  answers: number | undefined;
+  rounds: number | undefined;
+  bound: number | undefined;
+  unreadable: string | undefined;
+  readonly #zero: boolean;
+
+  constructor(zero: boolean) {
+    this.#zero = zero;
+  }
+
+  over(fields: Fields, at: string, depth: number): void {
+    for (const field in fields) {
+      const value = fields[field];
+      if (value === undefined || value === null) continue;
+      const name = folded(field);
+      const meaning = NAMES.get(name);
+      if (meaning === "inside") this.#inside(value, name, at + field, depth);
+      else if (meaning !== undefined) this.#count(meaning, value, at + field);
+      else if (name === SEQUENCE) this.#sequence(value, fields);
+      else if (depth > 0 && !FREE.test(name)) this.#inside(value, "input", at + field, depth);
+    }
+  }
+
+  /** The input of a request is a text, a list, or with some backends an object that holds everything. */
+  #inside(value: unknown, name: string, at: string, depth: number): void {
+    const of = object(value);
+    if (of && depth < DEEPEST) this.over(of, `${at}.`, depth + 1);
+    else if (name !== "input") this.unreadable ??= at;
+  }
+
+  #count(meaning: Exclude<Meaning, "inside">, value: unknown, at: string): void {
+    const count = countOf(value);
+    const most = meaning === "bound" ? MOST_TOKENS : MOST_ANSWERS;
+    const isZero = count === 0 && meaning === "bound" && !this.#zero;
+    if (count === undefined || count > most || isZero) this.unreadable ??= at;
+    else if (count > 0) this[meaning] = Math.max(this[meaning] ?? 0, count);
+  }
+
+  #sequence(value: unknown, of: Fields): void {
+    if (value === "disabled" || value === false) return;
+    const said = object(of["sequential_image_generation_options"])?.["max_images"];
+    if (countOf(said)) return;
+    this.answers = Math.max(this.answers ?? 0, MOST_IN_SEQUENCE);
+  }
+}
+
+/** A count as backends read one: some take the text of a number for the number. Undefined: it cannot be read. */
+function countOf(value: unknown): number | undefined {
+  if (value === "") return 0;
+  const n =
+    typeof value === "string" && /^\s*\d{1,15}(?:\.\d*)?\s*$/.test(value) ? Number(value) : value;
+  return typeof n === "number" && Number.isFinite(n) && n >= 0 ? Math.ceil(n) : undefined;
+}
+
+/** Lowers every bound in a body about to leave, whatever its name. A bound that is smaller stays. */
+export function lowered(out: Outgoing, fields: Iterable<string>, tokens: number): void {
+  for (const field of fields) {
+    const value = out.get(field);
+    if (value === undefined || value === null) continue;
+    const less = lower(field, value as Json, tokens, 0);
+    if (less !== value) out.set(field, less as Field);
+  }
+}
+
+function lower(field: string, value: Json, tokens: number, depth: number): Json {
+  const meaning = NAMES.get(folded(field));
+  if (meaning === "bound") return (countOf(value) ?? 0) > tokens ? tokens : value;
+  const of = depth < DEEPEST && (meaning === "inside" || depth > 0) ? object(value) : undefined;
+  if (!of || (depth > 0 && FREE.test(folded(field)))) return value;
+  let less: Record<string, Opt<Json>> | undefined;
+  for (const [name, one] of Object.entries(of as JsonObject)) {
+    const now = one === undefined ? one : lower(name, one, tokens, depth + 1);
+    if (now !== one) (less ??= { ...of })[name] = now;
+  }
+  return less ?? value;
+}
