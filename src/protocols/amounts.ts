@@ -83,8 +83,8 @@ export const multiplies = (field: string): boolean => {
   return meaning === "answers" || meaning === "rounds";
 };
 
-/** `zero`: this protocol documents a bound of 0, where others take it for none. */
-export function amountsIn(body: Fields, zero = false): AskedAmounts {
+/** `zero`: the field in which this protocol documents a bound of 0. Elsewhere 0 may mean that there is no bound. */
+export function amountsIn(body: Fields, zero?: string): AskedAmounts {
   const found = new Found(zero);
   found.over(body, "", 0);
   const { answers, rounds, bound, unreadable } = found;
@@ -98,9 +98,9 @@ class Found {
   rounds: number | undefined;
   bound: number | undefined;
   unreadable: string | undefined;
-  readonly #zero: boolean;
+  readonly #zero: string | undefined;
 
-  constructor(zero: boolean) {
+  constructor(zero: string | undefined) {
     this.#zero = zero;
   }
 
@@ -127,7 +127,7 @@ class Found {
   #count(meaning: Exclude<Meaning, "inside">, value: unknown, at: string): void {
     const count = countOf(value);
     const most = meaning === "bound" ? MOST_TOKENS : MOST_ANSWERS;
-    const isZero = count === 0 && meaning === "bound" && !this.#zero;
+    const isZero = count === 0 && meaning === "bound" && at !== this.#zero;
     if (count === undefined || count > most || isZero) this.unreadable ??= at;
     else if (count > 0) this[meaning] = Math.max(this[meaning] ?? 0, count);
   }

@@ -54,8 +54,8 @@ function tierIn(body: Fields): string | undefined {
 export interface Documented {
   /** The bound of one answer. */
   readonly output: Opt<number>;
-  /** Whether a bound of 0 is documented. */
-  readonly zero?: boolean;
+  /** The field in which a bound of 0 is documented. */
+  readonly zero?: string;
   /** The member that bounds the runs of all tools. */
   readonly runs?: string;
   /** Whether a tool may bound its own runs, as `max_uses`. */
@@ -69,9 +69,10 @@ export function spending(
   documented: Documented,
 ): Pick<Survey, "maxOutput" | "n" | "tier" | "facts" | "models" | "runs" | "kept" | "unreadable"> {
   const { answers, bound, unreadable } = amountsIn(body, documented.zero);
-  const { uses = false, zero = false } = documented;
+  const { uses = false, zero } = documented;
   // Elsewhere a bound of 0, or below, means that there is none.
-  const output = (documented.output ?? -1) < (zero ? 0 : 1) ? undefined : documented.output;
+  const output =
+    (documented.output ?? -1) < (zero === undefined ? 1 : 0) ? undefined : documented.output;
   return {
     // A bound beside the documented one may be the one that a backend reads.
     maxOutput: output === undefined ? undefined : larger(output, bound),
@@ -106,12 +107,15 @@ function unreadableIn(body: Fields, { runs, uses }: Documented): string | undefi
   return at < 0 ? undefined : `tools[${at}].max_uses`;
 }
 
-/** Other models than the one that is called: to fall back on, to ask for advice, to draw. `bounded`: each may state how often. */
+/**
+ * Other models than the one that is called: to fall back on, to ask for advice, to draw. `bounded`: a tool may state how often it asks
+ * its own.
+ */
 function modelsIn(body: Fields, named: Named, bounded: boolean): Survey["models"] {
   const found = new Map<string, number | undefined>();
   for (const one of named) {
     if (one.kind !== "model" || one.model === body["model"]) continue;
-    const uses = bounded ? documentedCount(one.uses) : undefined;
+    const uses = bounded && /^tools\[\d+\]/.test(one.path) ? documentedCount(one.uses) : undefined;
     const before = found.get(one.model);
     const known = !found.has(one.model) || before !== undefined;
     found.set(one.model, known && uses !== undefined ? (before ?? 0) + uses : undefined);

@@ -25,7 +25,11 @@ export function survey(body: Body): Survey {
   return {
     features: [...features],
     named,
-    ...spending(body, named, { output: number(body["max_tokens"]), zero: true, uses: true }),
+    ...spending(body, named, {
+      output: number(body["max_tokens"]),
+      zero: "max_tokens",
+      uses: true,
+    }),
     ...(media.count > 0 && { media }),
   };
 }
