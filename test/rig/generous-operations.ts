@@ -1,4 +1,4 @@
-// Every operation under a hard budget, with an honest provider that reads generously: what is asked, of whom, and what it bills.
+// Every operation under a hard budget, with an honest provider that reads generously: its requests, its models, and its bill.
 import type { Json, Protocol } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { completions } from "tollgate/protocols/completions";
