@@ -148,7 +148,7 @@ export function pixelsOf(asked: Fields, most: number): number {
     const key = flat(name);
     if (key === "width" || key === "height") side.set(key, generously(value));
     if (/^(?:size|resolution|imagesize|imageresolution)$/.test(key)) areas.push(areaOf(value));
-    if (/megapixels$/.test(key)) areas.push(generously(value) * 1e6);
+    if (key.endsWith("megapixels")) areas.push(generously(value) * 1e6);
     if (/^(?:upscale|upscalefactor|scale|hrscale)$/.test(key)) areas.push(most);
   }
   if (side.size > 0) areas.push((side.get("width") || 1_024) * (side.get("height") || 1_024));
