@@ -52,7 +52,7 @@ const CHAT = ["chat", "chat"] as const;
 const IMAGES = ["images", "images"] as const;
 
 describe("a money field that cannot be read is rejected by its name", () => {
-  it.each([
+  const ROWS: readonly (readonly [Json, string, readonly [string, string], object])[] = [
     ...["1e1", "+8", [8], { value: 8 }, true, -8].flatMap((count) =>
       ["generationConfig", "generation_config"].map(
         (config) =>
@@ -65,7 +65,8 @@ describe("a money field that cannot be read is rejected by its name", () => {
     ),
     [["priority"], "chat", CHAT, { ...words, service_tier: ["priority"] }],
     [[8], "drawn", IMAGES, { prompt: "a", numberResults: [8] }],
-  ])("%j in %s", async (_value, name, road, body) => {
+  ];
+  it.each(ROWS)("%j in %s", async (_value, name, road, body) => {
     const { status, error, sent } = await asked(
       name,
       road,
