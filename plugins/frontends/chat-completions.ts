@@ -1,7 +1,7 @@
 // The chat completions endpoint: what OpenAI's SDKs and nearly all other clients call.
 import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { at, deployed, deployment, onAzure, unnamed } from "./paths.ts";
+import { at, deployed, deployment, onAzure, onGoogle, unnamed } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 export default defineFrontend({
@@ -20,7 +20,11 @@ export default defineFrontend({
     routes: [
       {
         method: "POST",
-        path: [...at("/chat/completions"), ...onAzure("/chat/completions")],
+        path: [
+          ...at("/chat/completions"),
+          ...onAzure("/chat/completions"),
+          ...onGoogle("/chat/completions"),
+        ],
         op: "generate",
       },
       {

@@ -14,13 +14,22 @@ import {
   geminiEmbeddingOne,
   geminiListed,
 } from "tollgate/protocols/gemini";
+import { images } from "tollgate/protocols/images";
 import { entry, pageOf } from "./models/gemini-list.ts";
 import { one, wanted } from "./models/wanted.ts";
 import { accept, presented } from "./presented.ts";
 
 const VERSIONS = ["v1beta", "v1alpha"];
-/** `/v1/models` itself is the list's, of whichever family. */
-const ASKED = [...VERSIONS.map((version) => `/${version}/**:target`), "/v1/models/**:target"];
+/** With a version, or without: LiteLLM adds none to a base URL. `GET /v1/models` belongs to the list of models. */
+const ASKED = [
+  ...VERSIONS.map((version) => `/${version}/**:target`),
+  "/v1/models/**:target",
+  "/models/**:target",
+];
+
+const google = gemini().server!;
+const openai = images().server!;
+const OPENAI = "/v1beta/openai/";
 
 /** A version that is written twice, and the word that says that a model follows. */
 const BEFORE = /^(?:(?:v1|v1beta|v1alpha)\/)?(?:models\/)?/;
@@ -50,6 +59,8 @@ export default defineFrontend({
     return {
       protocol,
       secret: (headers, query) => presented(headers, schemes, query),
+      // Clients of OpenAI's API have a base URL below ours, and no route for all of its paths.
+      fault: (fault, x) => (x.path.startsWith(OPENAI) ? openai : google).fault(fault, { id: x.id }),
       routes: [
         {
           method: "POST",
@@ -94,7 +105,7 @@ function targetOf({ params }: Arrival, more: readonly string[]): { model: string
   if (colon < 0 || !known.includes(verb))
     return fail(
       "not_found",
-      `There is no ${colon < 0 ? target : verb} here. There is ${known.join(", ")}, each as /v1beta/models/<model>:<method>.`,
+      `Unknown method "${colon < 0 ? target : verb}". Use ${known.join(", ")}, each as /v1beta/models/<model>:<method>.`,
       { code: "unknown_method" },
     );
   const model = target.slice(0, colon).replace(BEFORE, "");

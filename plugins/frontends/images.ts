@@ -2,7 +2,7 @@
 // twice, since that is how base addresses are pasted.
 import { defineFrontend, fail } from "tollgate/plugin";
 import { imageEdits, images } from "tollgate/protocols/images";
-import { at, deployed, deployment, onAzure, unnamed } from "./paths.ts";
+import { at, deployed, deployment, onAzure, onGoogle, unnamed } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 export default defineFrontend({
@@ -21,7 +21,11 @@ export default defineFrontend({
     routes: [
       {
         method: "POST",
-        path: [...at("/images/generations"), ...onAzure("/images/generations")],
+        path: [
+          ...at("/images/generations"),
+          ...onAzure("/images/generations"),
+          ...onGoogle("/images/generations"),
+        ],
         op: "generate",
       },
       {

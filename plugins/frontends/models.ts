@@ -7,7 +7,7 @@ import { entry, pageOf } from "./models/gemini-list.ts";
 import { page } from "./models/page.ts";
 import { row } from "./models/row.ts";
 import { one, wanted } from "./models/wanted.ts";
-import { at, onAzure } from "./paths.ts";
+import { at, onAzure, onGoogle } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 /** The shapes of an error; every OpenAI-like protocol has the same one. */
@@ -45,7 +45,7 @@ export default defineFrontend({
       routes: [
         {
           method: "GET",
-          path: [...at("/models"), ...onAzure("/models")],
+          path: [...at("/models"), ...onAzure("/models"), ...onGoogle("/models")],
           serve: (x) => ({
             status: 200,
             body: speaksGemini(x)
@@ -55,7 +55,7 @@ export default defineFrontend({
         },
         {
           method: "GET",
-          path: [...at("/models/**:id"), ...onAzure("/models/**:id")],
+          path: [...at("/models/**:id"), ...onAzure("/models/**:id"), ...onGoogle("/models/**:id")],
           serve: (x) => {
             const model = one(listed(x), x.params["id"] ?? "");
             return { status: 200, body: speaksGemini(x) ? entry(model) : rowed(model) };

@@ -6,6 +6,9 @@ export const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as con
 /** As clients of Azure's OpenAI write it: with its version, or with a date of one in the query. */
 export const onAzure = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
 
+/** Below the base URL that Google documents for OpenAI's SDKs. */
+export const onGoogle = (path: string) => [`/v1beta/openai${path}`] as const;
+
 /** A deployment is a model's name, which may have slashes in it. */
 const DEPLOYED = [":model", ":provider/:model", ":provider/:vendor/:model"];
 

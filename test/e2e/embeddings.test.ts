@@ -105,6 +105,34 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
     }
   });
 
+  it("other vendors' formats and base URLs: the same numbers", async () => {
+    const post = async (path: string, body: object): Promise<any> => {
+      const res = await fetch(`${at.gateway.url}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${KEYS.alice}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, ...body }),
+      });
+      expect(res.status).toBe(200);
+      return res.json();
+    };
+    expect(numbers(await post("/voyage/v1/embeddings", { input: TEXTS }))).toEqual(DUE);
+    expect(numbers(await post("/v1beta/openai/embeddings", { input: TEXTS }))).toEqual(DUE);
+    const cohere = { input_type: "search_document", embedding_types: ["float"] };
+    const inputs = TEXTS.map((text) => ({ content: [{ type: "text", text }] }));
+    for (const asked of [
+      { ...cohere, texts: TEXTS },
+      { ...cohere, inputs, truncate: "END" },
+    ]) {
+      const got = await post("/v2/embed", asked);
+      expect(got).toMatchObject({
+        embeddings: { float: DUE },
+        texts: TEXTS,
+        response_type: "embeddings_by_type",
+        meta: { billed_units: { input_tokens: expect.any(Number) } },
+      });
+    }
+  });
+
   it("openai SDK: as wide as was asked for, of one text", async () => {
     const got = await client().embeddings.create({ model, input: TEXTS[0]!, dimensions: 4 });
     expect(numbers(got)).toEqual([vectorOf(TEXTS[0]!, 4)]);

@@ -28,6 +28,9 @@ const ask = (method: string, path: string) =>
 const SHAPES: Record<string, (told: any) => unknown> = {
   "/v1/responses/": ({ error }) => error.message && "type" in error && "code" in error,
   "/v1/chat/completions/": ({ error }) => error.message && "type" in error && "code" in error,
+  "/v1beta/": ({ error }) => error.message && error.status && typeof error.code === "number",
+  "/v1beta/openai/": ({ error }) => error.message && "type" in error && "code" in error,
+  "/upload/v1beta/": ({ error }) => error.message && error.status,
   "/v1/messages/": ({ type, error }) => type === "error" && error.type && error.message,
 };
 const odd = fc.oneof(
@@ -47,3 +50,40 @@ it.each(Object.keys(SHAPES))("%s", async (base) => {
     { numRuns: 60, examples: [["%zz", "GET"]] },
   );
 });
+
+it.each([
+  ["POST", "/v1/chat/completion", "POST /v1/chat/completions"],
+  ["POST", "/chat/completions/v1/chat/completions", "POST /v1/chat/completions"],
+  ["POST", "/api/v1/messages", "POST /v1/messages"],
+  ["POST", "/v2/embedd", "POST /v2/embed"],
+  ["GET", "/v1/model", "GET /v1/models"],
+])("%s %s: the nearest route is named, and no other", async (method, path, near) => {
+  const { status, body } = await ask(method, path);
+  const told = JSON.parse(body);
+  expect([status, (told.error ?? told).message]).toEqual([
+    404,
+    `There is no route ${method} ${path}. Did you mean ${near}?`,
+  ]);
+});
+
+it("a path like no other: the client's base URL is in question", async () => {
+  for (const path of ["/nothing", `/${"a".repeat(4_000)}`])
+    expect(JSON.parse((await ask("POST", path)).body).error.message).toBe(
+      `There is no route POST ${path}. Check the base URL of your client.`,
+    );
+});
+
+it.each(["/v1beta/models/", "/v1/models/", "/models/", "/v1beta/"])(
+  "Gemini's methods answer below %s",
+  async (base) => {
+    const answer = await fetch(`${at.url}${base}demo/echo:generateContent`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ contents: [{ role: "user", parts: [{ text: "Hi" }] }] }),
+    });
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      expect.objectContaining({ candidates: [expect.anything()] }),
+    ]);
+  },
+);

@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { nextId } from "../../lib/id.ts";
 import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
-import type { Route } from "../../plugin/frontend.ts";
 import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
 import { NO_PROVIDER } from "../../walk/candidates/privacy.ts";
 import { plain } from "../../walk/stations/refuse.ts";
 import { walk } from "../../walk/walk.ts";
+import { family, nothingThere } from "./nowhere.ts";
 import type { Files } from "../services/files.ts";
 import { ASKED_AT, MOST_ASKED } from "../services/nodes.ts";
 
@@ -60,22 +60,18 @@ export function createApp(of: AppOptions): H3 {
     const { req, res } = nodeOf(event);
     const path = (req.url ?? "/").split("?", 1)[0]!;
     const methods = [...known].find(([known]) => known === path.replace(/\/+$/, ""))?.[1];
-    const family = nearest(frontends, path);
+    const told = family(frontends, path);
     if (methods) res.setHeader("allow", [...methods].join(", "));
     refuse(
       res,
-      family,
+      told,
       methods
         ? {
             kind: "invalid",
             code: "method_not_allowed",
             message: `${req.method} is not answered at ${path}. Use ${[...methods].join(" or ")}.`,
           }
-        : {
-            kind: "not_found",
-            code: "unknown_path",
-            message: `There is nothing at ${req.method} ${path}.${admin ? "" : ` There is: ${paths(frontends)}.`}`,
-          },
+        : nothingThere(frontends, { method: req.method ?? "", path, admin }),
       of.refused,
       methods ? 405 : undefined,
     );
@@ -95,8 +91,8 @@ const BROKEN: Fault = { kind: "internal", message: "Something went wrong here." 
 export const stray =
   (frontends: readonly MountedFrontend[], refused?: Refused) =>
   (req: IncomingMessage, res: ServerResponse, status: number): void => {
-    const family = nearest(frontends, (req.url ?? "/").split("?", 1)[0]!);
-    refuse(res, family, status < 500 ? BAD_PATH : BROKEN, refused);
+    const told = family(frontends, (req.url ?? "/").split("?", 1)[0]!);
+    refuse(res, told, status < 500 ? BAD_PATH : BROKEN, refused);
   };
 
 function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
@@ -159,7 +155,7 @@ function askedByOthers(
 const NOTHING_THERE: Fault = {
   kind: "not_found",
   code: "unknown_path",
-  message: `There is nothing at POST ${ASKED_AT}.`,
+  message: `There is no route POST ${ASKED_AT}.`,
 };
 
 /** Undefined: it is longer, or was not sent whole. */
@@ -192,30 +188,6 @@ function decoded(params: Record<string, string> | undefined): Record<string, str
     return undefined;
   }
   return clear;
-}
-
-/** The frontend that words the error for a path without a route: the one whose own paths begin alike. */
-function nearest(frontends: readonly MountedFrontend[], path: string): MountedFrontend | undefined {
-  const common = (route: Route) =>
-    Math.max(
-      ...[route.path]
-        .flat()
-        .map((own) => own.split("/").findIndex((part, i) => part !== path.split("/")[i]))
-        .map((n) => (n < 0 ? 99 : n)),
-    );
-  let best: MountedFrontend | undefined;
-  let most = 2;
-  for (const frontend of frontends)
-    for (const route of frontend.routes) {
-      const n = common(route);
-      if (n > most) [most, best] = [n, frontend];
-    }
-  return best;
-}
-
-function paths(frontends: readonly MountedFrontend[]): string {
-  const first = frontends.flatMap((f) => f.routes.map((r) => `${r.method} ${[r.path].flat()[0]}`));
-  return first.length > 0 ? first.slice(0, 12).join(", ") : "nothing: no frontend is mounted";
 }
 
 function refuse(

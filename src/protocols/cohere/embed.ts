@@ -12,6 +12,8 @@ import {
   wordFor,
   type TaskWords,
 } from "../embeddings/index.ts";
+import { own } from "./server.ts";
+import { ID } from "./words.ts";
 import { count, list, object, parsed, present, text } from "../json.ts";
 
 const WORDS: TaskWords = {
@@ -21,21 +23,8 @@ const WORDS: TaskWords = {
   clustering: "clustering",
 };
 
-const KNOWN: ReadonlySet<string> = new Set([
-  "model",
-  "texts",
-  "images",
-  "inputs",
-  "input_type",
-  "embedding_types",
-  "output_dimension",
-  "truncate",
-  "max_tokens",
-]);
-export const knows = (field: string): boolean => KNOWN.has(field);
-
 export function request(r: EmbeddingRequest, of: CallContext): Body {
-  foreign(r, of);
+  foreign(r, of, ID);
   if (r.user !== undefined) of.lose("user", "dropped");
   return present({
     model: of.model,
@@ -44,6 +33,7 @@ export function request(r: EmbeddingRequest, of: CallContext): Body {
     embedding_types: [r.dtype ?? "float"],
     output_dimension: r.dimensions,
     truncate: r.truncate?.toUpperCase(),
+    ...own(r.ext),
   });
 }
 

@@ -1,16 +1,22 @@
-// tollgate/protocols/cohere: Cohere's own API, version 2, as far as its compatibility API does not say it. Client halves alone.
+// tollgate/protocols/cohere: Cohere's own API, version 2, where its compatibility API has no counterpart.
 // Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its
 // neighbours lend.
+import type { JSONSchema } from "json-schema-to-ts";
+import schema from "../../../schemas/cohere-embed.request.json" with { type: "json" };
 import { embeddingWork } from "../../model/embedding-work.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { notStreamed } from "../embeddings/index.ts";
+import { inOnePiece, notStreamed } from "../embeddings/index.ts";
 import { failure } from "../failure/failure.ts";
 import { plain } from "../look/index.ts";
-import { knows, request, whole } from "./embed.ts";
+import { head } from "../limits.ts";
+import { faultForAll } from "../rerank/index.ts";
+import { request as requestTo, whole } from "./embed.ts";
+import { request, survey, whole as written } from "./server.ts";
+import { ID, knows } from "./words.ts";
 
 /** `POST /v2/embed`. */
 export const cohereEmbeddings = (): Protocol<"embedding"> => ({
-  id: "cohere-embed",
+  id: ID,
   work: embeddingWork,
   reviewed: [
     ["which model", plain("model")],
@@ -18,9 +24,19 @@ export const cohereEmbeddings = (): Protocol<"embedding"> => ({
     ["the form of the vectors", plain("embedding_types output_dimension")],
     ["what becomes of a text that is too long", plain("truncate")],
   ],
+  server: {
+    schema: schema as unknown as JSONSchema,
+    survey,
+    request: (body) => request(body),
+    stream: inOnePiece,
+    whole: written,
+    fault: faultForAll,
+    head,
+    ping: "",
+  },
   client: {
     paths: { generate: "/embed" },
-    request,
+    request: requestTo,
     knows,
     stream: notStreamed,
     whole,

@@ -27,7 +27,8 @@ export { taskOf, wordFor, type TaskWords } from "./tasks.ts";
 export { emitVectors, notStreamed };
 export { foreign } from "./foreign.ts";
 export { textsOnly } from "./texts.ts";
-export { checked, inputsIn, vectorOf, written, type Wish } from "./vectors.ts";
+export { checked, inputsIn, typeIn, vectorOf, wishOf, written, type Wish } from "./vectors.ts";
+export { stream as inOnePiece, request as requestIn, survey as surveyIn };
 
 export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> => ({
   id: ID,

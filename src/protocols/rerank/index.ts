@@ -23,6 +23,7 @@ import { survey } from "./survey.ts";
 import { ID, knows, VOYAGE_ID } from "./words.ts";
 
 export type { RerankDialect } from "./dialect.ts";
+export { fault as faultForAll } from "./server/fault.ts";
 
 const server = {
   schema: schema as unknown as JSONSchema,
