@@ -191,6 +191,33 @@ describe("a hard budget", () => {
     expect((await post(hard, secret, "/v1/chat/completions", spelled)).status).toBe(429);
   });
 
+  it("is not got round with a field that the gateway cannot read, or reads under another name", async () => {
+    const { secret, id } = await keyOf(hard, 100_000_000);
+    const ask = (more: object) => post(hard, secret, "/v1/chat/completions", chat("odd", more));
+    for (const odd of [
+      { parameters: { n: "1e1" } },
+      { best_of: "+8" },
+      { numGenerations: [8] },
+      { max_new_tokens: "4e3" },
+      { extra: { num_predict: -1 } },
+    ]) {
+      const before = upstream.up.requests.length;
+      const answer = await ask(odd);
+      expect(answer.status, JSON.stringify(odd)).toBe(400);
+      const { error } = (await answer.json()) as { error: { code: string; param: string } };
+      expect(error.code).toBe("unreadable_amount");
+      expect(JSON.stringify(odd)).toContain(error.param.split(".").at(-1));
+      expect(upstream.up.requests.length).toBe(before);
+    }
+    expect((await ask({ max_tokens: 10, max_new_tokens: 90_000 })).status).toBe(200);
+    const left = upstream.up.requests.at(-1)!.json() as { [field: string]: unknown };
+    expect(left).toMatchObject({ max_new_tokens: 4_096 });
+    // Under another name it is held all the same.
+    expect((await ask({ max_tokens: 4_000, settings: { numSamples: 16 } })).status).toBe(429);
+    for (const { costNano, holdNano } of await settled(hard, id))
+      expect(BigInt(costNano!)).toBeLessThanOrEqual(BigInt(holdNano!));
+  });
+
   it("holds a document as all that the model can read: its pages cannot be counted", async () => {
     const { secret } = await keyOf(hard, 290_000_000);
     const pdf = {

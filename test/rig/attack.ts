@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { attacks as crowd } from "./attack/crowd.ts";
 import { bodiesAttack } from "./attack/bodies.ts";
+import { soundsAttack, spelledAttack } from "./attack/budgets.ts";
 import { attacks as foreign } from "./attack/foreign.ts";
 import { idleAttack } from "./attack/idle.ts";
 import { attacks as hostile } from "./attack/hostile.ts";
@@ -32,6 +33,8 @@ export interface AttackOptions {
 export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "every">): Attack[] => [
   mutantsAttack(requests),
   ...foreign,
+  spelledAttack(Math.ceil(requests / 10)),
+  soundsAttack,
   ...hostile,
   bodiesAttack(every),
   idleAttack,

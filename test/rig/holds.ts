@@ -8,6 +8,7 @@ import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { DOCUMENTED } from "../walk/foreign.ts";
 import { backend, scene } from "../kit/scene.ts";
+import { road, ROADS } from "./generous-road.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 type Fields = Record<string, Json>;
@@ -235,7 +236,29 @@ export async function holds(of: { requests: number; seed: number }): Promise<Ver
         wrong.push(`${from} → ${into}: held ${take}, billed ${bill}: ${up.asked[0]!.body}`);
     }
   }
-  return { wrong, counts: { requests: asked, left }, seed: of.seed };
+  const spelled = await generous(of, chanced);
+  wrong.push(...spelled.wrong);
+  return {
+    wrong,
+    counts: { requests: asked, left, spelled: spelled.asked, spelledLeft: spelled.left },
+    seed: of.seed,
+  };
+}
+
+/** The same number of requests again, over every operation: money fields under other names, in other places and forms. */
+async function generous({ requests }: { requests: number }, chanced: Chance) {
+  const wrong: string[] = [];
+  let [asked, left] = [0, 0];
+  for (const way of ROADS) {
+    await using one = await road(way);
+    for (let i = 0; i < requests / ROADS.length; i++) {
+      const found = await one.try(chanced.below(2 ** 31));
+      if (found !== undefined) wrong.push(found);
+    }
+    asked += one.counts.asked;
+    left += one.counts.left;
+  }
+  return { wrong, asked, left };
 }
 
 export const rig: Rig = {
