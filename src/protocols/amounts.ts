@@ -8,8 +8,11 @@ import { object } from "./json.ts";
 
 type Fields = { readonly [field: string]: unknown };
 
-/** answers: so many at once · rounds: each round makes so many · bound: tokens of one answer · inside: holds such fields. */
-type Meaning = "answers" | "rounds" | "bound" | "inside";
+/**
+ * answers: so many at once · rounds: each round makes so many · bound: tokens of one answer · inside: holds such fields · input: a
+ * text, a list, or with some backends an object that holds everything · sequence: see below · free: holds names of the client's own
+ */
+type Meaning = "answers" | "rounds" | "bound" | "inside" | "input" | "sequence" | "free";
 
 /** By the name without its case, dashes and underscores. */
 const NAMES = new Map<string, Meaning>();
@@ -50,11 +53,13 @@ named(
   "inside",
   "inferenceconfig textgenerationconfig generationparameters generationparams generationoptions",
 );
-named("inside", "sequentialimagegenerationoptions input");
+named("inside", "sequentialimagegenerationoptions");
+named("input", "input");
+named("sequence", "sequentialimagegeneration");
 
 /** No name in the list is longer, with its dashes. */
 const LONGEST = 48;
-/** What holds many names of the client's own: none of them asks for anything. */
+/** By a part of the name. */
 const FREE = /schema|format|metadata|labels|instances/;
 /** More than any request means. */
 const MOST_ANSWERS = 1e6;
@@ -62,11 +67,22 @@ const MOST_TOKENS = 1e9;
 /** Deeper than any backend looks. */
 const DEEPEST = 4;
 /** Seedream draws as many pictures as the prompt asks for, up to this many, where `sequential_image_generation` is not off. */
-const SEQUENCE = "sequentialimagegeneration";
 const MOST_IN_SEQUENCE = 15;
 
-const folded = (field: string): string =>
-  field.length > LONGEST ? "" : field.replace(/[-_]/g, "").toUpperCase().toLowerCase();
+/** Meanings of names that were seen, so that the names of most bodies are looked up and not folded. */
+const seen = new Map<string, Meaning | null>();
+const MOST_SEEN = 1_024;
+
+/** What a field asks for, whatever the case of its name, and with or without dashes and underscores. */
+function meaningOf(field: string): Meaning | null {
+  if (field.length > LONGEST) return null;
+  const known = seen.get(field);
+  if (known !== undefined) return known;
+  const name = field.replace(/[-_]/g, "").toUpperCase().toLowerCase();
+  const meaning = NAMES.get(name) ?? (FREE.test(name) ? "free" : null);
+  if (seen.size < MOST_SEEN) seen.set(field, meaning);
+  return meaning;
+}
 
 export interface AskedAmounts {
   /** Answers. Undefined: nothing is said of them. */
@@ -79,7 +95,7 @@ export interface AskedAmounts {
 
 /** A field that multiplies answers, in whichever protocol: none of them goes from one protocol to another. */
 export const multiplies = (field: string): boolean => {
-  const meaning = NAMES.get(folded(field));
+  const meaning = meaningOf(field);
   return meaning === "answers" || meaning === "rounds";
 };
 
@@ -108,23 +124,23 @@ class Found {
     for (const field in fields) {
       const value = fields[field];
       if (value === undefined || value === null) continue;
-      const name = folded(field);
-      const meaning = NAMES.get(name);
-      if (meaning === "inside") this.#inside(value, name, at + field, depth);
-      else if (meaning !== undefined) this.#count(meaning, value, at + field);
-      else if (name === SEQUENCE) this.#sequence(value, fields);
-      else if (depth > 0 && !FREE.test(name)) this.#inside(value, "input", at + field, depth);
+      const meaning = meaningOf(field);
+      if (meaning === "answers" || meaning === "rounds" || meaning === "bound")
+        this.#count(meaning, value, at + field);
+      else if (meaning === "inside") this.#inside(value, at + field, depth, true);
+      else if (meaning === "sequence") this.#sequence(value, fields);
+      else if (meaning === "input" || (meaning === null && depth > 0))
+        this.#inside(value, at + field, depth, false);
     }
   }
 
-  /** The input of a request is a text, a list, or with some backends an object that holds everything. */
-  #inside(value: unknown, name: string, at: string, depth: number): void {
+  #inside(value: unknown, at: string, depth: number, must: boolean): void {
     const of = object(value);
     if (of && depth < DEEPEST) this.over(of, `${at}.`, depth + 1);
-    else if (name !== "input") this.unreadable ??= at;
+    else if (must) this.unreadable ??= at;
   }
 
-  #count(meaning: Exclude<Meaning, "inside">, value: unknown, at: string): void {
+  #count(meaning: "answers" | "rounds" | "bound", value: unknown, at: string): void {
     const count = countOf(value);
     const most = meaning === "bound" ? MOST_TOKENS : MOST_ANSWERS;
     const isZero = count === 0 && meaning === "bound" && at !== this.#zero;
@@ -159,10 +175,11 @@ export function lowered(out: Outgoing, fields: Iterable<string>, tokens: number)
 }
 
 function lower(field: string, value: Json, tokens: number, depth: number): Json {
-  const meaning = NAMES.get(folded(field));
+  const meaning = meaningOf(field);
   if (meaning === "bound") return (countOf(value) ?? 0) > tokens ? tokens : value;
-  const of = depth < DEEPEST && (meaning === "inside" || depth > 0) ? object(value) : undefined;
-  if (!of || (depth > 0 && FREE.test(folded(field)))) return value;
+  const holds = meaning === "inside" || meaning === "input" || (meaning === null && depth > 0);
+  const of = holds && depth < DEEPEST ? object(value) : undefined;
+  if (!of) return value;
   let less: Record<string, Opt<Json>> | undefined;
   for (const [name, one] of Object.entries(of as JsonObject)) {
     const now = one === undefined ? one : lower(name, one, tokens, depth + 1);
