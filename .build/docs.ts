@@ -24,6 +24,16 @@ const PAGES: readonly (readonly [file: string, url: string, group: string])[] = 
     "fleet",
     "moving",
   ].map((name) => [`docs/${name}.md`, `${name}.html`, "Operate"] as const),
+  ...globSync("docs/runbook/*.md", { cwd: ROOT })
+    .toSorted()
+    .map(
+      (file) =>
+        [
+          file,
+          file.replace(/^docs\/(.*)\.md$/, "$1.html").replace("README", "index"),
+          "Runbook",
+        ] as const,
+    ),
   ...globSync("docs/plugins/*.md", { cwd: ROOT })
     .toSorted()
     .map((file) => [file, file.replace(/^docs\/(.*)\.md$/, "$1.html"), "Write plugins"] as const),

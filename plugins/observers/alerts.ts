@@ -3,12 +3,12 @@
 import { join } from "node:path";
 import { defineObserver, type Context, type Problem } from "tollgate/plugin";
 import { alertOf, EVENTS, type AlertEvent, type Happening } from "./alerts/alert.ts";
-import { ofDates } from "./alerts/dates.ts";
+import { ofCertificates, ofDates } from "./alerts/dates.ts";
 import { type DigestEvery, lastOver, ofPeriod } from "./alerts/digest.ts";
 import { Delivery, type Receiver } from "./alerts/delivery.ts";
-import { ofLine, ofNotice, ofRecord, Resting } from "./alerts/happenings.ts";
+import { Failures, ofLine, ofNotice, ofRecord } from "./alerts/happenings.ts";
 import { Outbox } from "./alerts/outbox.ts";
-import { receiversOf, type Rule } from "./alerts/rules.ts";
+import { isMeant, receiversOf, type Rule } from "./alerts/rules.ts";
 import { secretOf } from "./alerts/sign.ts";
 import { ofSpending } from "./alerts/spending.ts";
 import { testing } from "./alerts/testing.ts";
@@ -17,6 +17,7 @@ const SECOND_MS = 1_000;
 /** The gateway waits five seconds for an observer that ends. */
 const END_MS = 3_000;
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 86_400_000;
 /** How often the spend of this hour is looked at. */
 const SPENDING_MS = 5 * MINUTE_MS;
@@ -162,13 +163,13 @@ export default defineObserver({
     });
     const names = receivers.map(({ name }) => name);
     const rules: readonly Rule[] = options.rules ?? [{}];
-    const wanted = (type: AlertEvent) => rules.some(({ on = EVENTS }) => on.includes(type));
+    const wanted = (type: AlertEvent) => rules.some(({ on = EVENTS }) => isMeant(on, type));
     const outbox = ctx.shared(
       "outbox",
       () => new Outbox(join(ctx.stateDir(), "queue.jsonl")),
       (made) => made.close(),
     );
-    const resting = ctx.shared("resting", () => new Resting());
+    const failures = ctx.shared("failures", () => new Failures());
     const over = new AbortController();
     const { fetch, log } = ctx;
     const deliveries = receivers.map(
@@ -190,7 +191,7 @@ export default defineObserver({
     if (options.digest && wanted("spend.digest")) digest(ctx, options.digest, tell);
 
     return {
-      told: (notice) => tell(ofNotice(notice, resting)),
+      told: (notice) => tell(ofNotice(notice, failures)),
       ...(wanted("key.refused") && {
         async seen(batch) {
           for (const record of batch) await tell(ofRecord(record));
@@ -229,7 +230,7 @@ type Tell = (happening: Happening | undefined) => Promise<void>;
 
 /** What no notice tells: dates that come, and what an hour has cost. */
 function watch(
-  ctx: Pick<Context, "every" | "catalogue" | "ledger">,
+  ctx: Pick<Context, "every" | "catalogue" | "ledger" | "readings">,
   wanted: (type: AlertEvent) => boolean,
   { times, floor_usd: floor }: { readonly times: number; readonly floor_usd: number },
   tell: Tell,
@@ -243,6 +244,11 @@ function watch(
       for (const one of ofDates(ctx.catalogue.list({}), Date.now())) await tell(one);
     });
   }
+  if (wanted("certificate.expires"))
+    ctx.every(HOUR_MS, async () => {
+      const { certificates } = await ctx.readings();
+      for (const one of ofCertificates(certificates, Date.now())) await tell(one);
+    });
   const unusual = { times, floorNano: BigInt(floor) * 1_000_000_000n };
   if (wanted("spend.unusual"))
     ctx.every(SPENDING_MS, async () => tell(await ofSpending(ctx.ledger, unusual, Date.now())));

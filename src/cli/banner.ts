@@ -6,7 +6,12 @@ import { version } from "./loading.ts";
 import { near, sayLeftOut } from "./report.ts";
 import { columns, paint } from "./terminal.ts";
 
-export async function banner(gateway: Gateway, file: string | undefined): Promise<string> {
+/** `detached`: it does not belong to the terminal, which sends it no Ctrl-C. */
+export async function banner(
+  gateway: Gateway,
+  file: string | undefined,
+  detached = false,
+): Promise<string> {
   const key = gateway.firstKey;
   const { leftOut } = await gateway.status();
   const facts = [
@@ -35,7 +40,7 @@ export async function banner(gateway: Gateway, file: string | undefined): Promis
     `    -H 'authorization: Bearer ${key ?? "<key>"}' -H 'content-type: application/json' \\`,
     `    -d '${body}'`,
     "",
-    `  ${paint("gray", `Ctrl-C stops it, kill -HUP ${process.pid} reloads the config.`)}`,
+    `  ${paint("gray", `${detached ? `kill ${process.pid}` : "Ctrl-C"} stops it, kill -HUP ${process.pid} reloads the config.`)}`,
     "",
   ].join("\n");
 }

@@ -18,7 +18,7 @@ import { builtins, configFile, createLoad, nameOf, version } from "./loading.ts"
 import { counted, reported, sayLeftOut } from "./report.ts";
 import { handedOver, ServiceManager } from "./service-manager.ts";
 import { underNpm } from "./starter.ts";
-import { paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { outliveTerminal, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
 
@@ -59,6 +59,7 @@ export const command: CliCommand = {
   ],
   async run(given) {
     keepPrototype();
+    outliveTerminal();
     const file = configFile(given);
     const terminal = process.stdout.isTTY && !given.json;
     const mask = new Mask();
@@ -100,7 +101,7 @@ export const command: CliCommand = {
       manager,
       succeeds: predecessor !== undefined,
     });
-    if (terminal) say(await banner(gateway, file));
+    if (terminal) say(await banner(gateway, file, predecessor !== undefined));
     else await announce(gateway, file, log);
     await manager?.ready();
     return stopped;

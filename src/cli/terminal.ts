@@ -8,6 +8,11 @@ export const remark = (text: string): void => void process.stderr.write(`${text}
 export const sayJson = (value: unknown): void =>
   say(JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each), 2));
 
+/** Keeps a process alive whose terminal is gone: every write to it fails. */
+export function outliveTerminal(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+}
+
 /** For stdout. `styleText` knows terminals, NO_COLOR and the rest. */
 export const paint = (style: Style, text: string): string =>
   styleText(style, text, { stream: process.stdout });

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { askControl } from "../gateway/control/asking.ts";
 import type { Status } from "../gateway/types.ts";
+import { plural } from "../lib/text.ts";
 import { fail, faultOf } from "../model/error.ts";
 import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
@@ -35,7 +36,7 @@ export const command: CliCommand = {
       say(
         `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${
           now.before
-            ? `Version ${before.version}, pid ${before.pid}, ends when ${now.before.inFlight} requests are over.`
+            ? `Version ${before.version}, pid ${before.pid}, ends when ${plural(now.before.inFlight, "request")} ${now.before.inFlight === 1 ? "is" : "are"} over.`
             : `Nothing is left of version ${before.version}, pid ${before.pid}.`
         }`,
       );
@@ -55,7 +56,8 @@ async function replaced(stateDir: string, before: Status): Promise<Status> {
       return undefined;
     });
     if (!now) continue;
-    if (now.pid !== before.pid) return now;
+    // It has an address once its ports are open.
+    if (now.pid !== before.pid && now.url !== "") return now;
     if (now.lastUpgrade && now.lastUpgrade.at > (before.lastUpgrade?.at ?? 0))
       fail("unavailable", now.lastUpgrade.why, { code: "not_upgraded" });
   }

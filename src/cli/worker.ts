@@ -8,9 +8,11 @@ import type { Channel } from "../gateway/workers/link.ts";
 import { createLoad } from "./loading.ts";
 import { startYoung } from "./memory.ts";
 import { keepPrototype } from "./prototype.ts";
+import { outliveTerminal } from "./terminal.ts";
 
 startYoung();
 keepPrototype();
+outliveTerminal();
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
   process.on(signal, () => {});

@@ -23,7 +23,8 @@ export async function statusOf(
     url,
     admin: adminUrl,
     stateDir,
-    state: stage.state,
+    // Its door may be open a moment before it is known where.
+    state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
     trouble: services.health.trouble,
     generation: built.gen.number,
     configHash: config.hash,

@@ -3,6 +3,7 @@
 import pino from "pino";
 import { Mask } from "./mask.ts";
 import { isJournal } from "./journal.ts";
+import { LogOutput } from "./log-output.ts";
 import { pretty } from "./pretty.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -90,19 +91,7 @@ function priorityOf(line: string): string {
 }
 
 /** Written in the background, except on a terminal, where lines must not overtake what is printed beside them. */
-function stdout(sync: boolean) {
-  const stream = pino.destination({ fd: 1, sync });
-  return {
-    write: (line: string) => void stream.write(line),
-    flush() {
-      try {
-        stream.flushSync();
-      } catch {
-        // Not open yet, or closed by the reader: there is nothing to write to.
-      }
-    },
-  };
-}
+const stdout = (sync: boolean) => new LogOutput(1, { sync });
 
 /** By which Node tells a plugin's edited file from the one before: no editor opens it by that name. */
 const VERSION = /\?version=[0-9a-f]+(?=:\d)/;

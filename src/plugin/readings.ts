@@ -45,6 +45,8 @@ export interface Readings {
   };
   /** Of a store that several gateways share. Absent: it belongs to this one, or has not said it in time. */
   readonly fleet?: Opt<FleetReading>;
+  /** Certificates of the gateway's own listeners, and of the authorities that sign its clients'. Empty without TLS. */
+  readonly certificates: readonly CertificateReading[];
   /** The lists of models that providers are asked for, a line for each credential. */
   readonly lists: readonly ListReading[];
   /**
@@ -121,6 +123,14 @@ export interface ListReading {
   readonly lastOk?: Opt<number>;
   /** Since then. */
   readonly failures: number;
+}
+
+/** A file of certificates. */
+export interface CertificateReading {
+  /** The key of gateway.yaml: "listen.tls", "listen[1].tls", "listen.tls.clients", "admin.tls". */
+  readonly listener: string;
+  /** Unix milliseconds: when the first certificate in the file expires. */
+  readonly expiresAt: number;
 }
 
 /** One process. Bytes, and seconds since its start. */

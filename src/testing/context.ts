@@ -54,6 +54,7 @@ const READINGS: Readings = {
   resting: [],
   pools: [],
   state: "ready",
+  certificates: [],
   ledger: { ok: true, queue: 0, commits: { count: 0, sumMs: 0, upTo: [] } },
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 0, heapUsed: 0, external: 0 },

@@ -1,5 +1,5 @@
 // What deploy/ brings: dashboards that one source writes, alerts that each have a test, and no name that the gateway does not have.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -52,7 +52,7 @@ const rules = parse(read("deploy/prometheus/rules.yaml")) as {
       record?: string;
       expr: string;
       labels?: object;
-      annotations?: object;
+      annotations?: Readonly<Record<string, string>>;
     }[];
   }[];
 };
@@ -128,11 +128,13 @@ it("every alert says how bad it is, in words, has a case, and stands on the page
       tests: { alert_rule_test: { alertname: string; exp_alerts: object[] }[] }[];
     }
   ).tests.flatMap(({ alert_rule_test }) => alert_rule_test);
-  const page = read("docs/metrics.md").replaceAll("`…", "`TollgateRequests");
-  for (const { alert, labels, annotations } of RULES) {
+  const page = read("docs/metrics.md");
+  for (const { alert, labels, annotations = {} } of RULES) {
     if (alert === undefined) continue;
     expect(labels).toMatchObject({ severity: expect.stringMatching(/^(page|ticket)$/) });
     expect(annotations).toMatchObject({ summary: expect.any(String) });
+    const runbook = /runbook\/[\w-]+\.md$/.exec(annotations["runbook_url"] ?? "")?.[0];
+    expect([alert, existsSync(join(ROOT, "docs", runbook ?? "none"))]).toEqual([alert, true]);
     const fires = cases.some((one) => one.alertname === alert && one.exp_alerts.length > 0);
     expect([alert, fires]).toEqual([alert, true]);
     expect(page).toContain(`\`${alert}\``);

@@ -10,13 +10,41 @@ export const EVENTS = [
   "ledger.down",
   "reload.failed",
   "calls.unpriced",
+  "certificate.expires",
   "policy.expires",
   "model.retires",
   "spend.unusual",
   "spend.digest",
+  "provider.recovered",
+  "credential.recovered",
+  "ledger.recovered",
+  "reload.recovered",
 ] as const;
 
 export type AlertEvent = (typeof EVENTS)[number];
+
+/** The end of a failure goes wherever its beginning goes. */
+export const ENDS: { readonly [E in AlertEvent]?: AlertEvent } = {
+  "provider.recovered": "provider.resting",
+  "credential.recovered": "credential.refused",
+  "ledger.recovered": "ledger.down",
+  "reload.recovered": "reload.failed",
+};
+
+/** The page of docs/runbook that says what to do. */
+export const RUNBOOK: { readonly [E in AlertEvent]?: string } = {
+  "budget.crossed": "runaway-key",
+  "key.refused": "runaway-key",
+  "provider.resting": "provider-failing",
+  "credential.refused": "provider-failing",
+  "ledger.down": "ledger-unavailable",
+  "reload.failed": "reload-refused",
+  "calls.unpriced": "billing",
+  "certificate.expires": "certificate",
+  "policy.expires": "provider-data",
+  "model.retires": "provider-data",
+  "spend.unusual": "runaway-key",
+};
 
 /** What a rule's `where` may look at. */
 export const FACETS = ["account", "key", "provider", "model", "credential", "code"] as const;
@@ -32,6 +60,8 @@ export interface Alert {
   readonly gateway: string;
   /** What it is about: "key:k1", "account:acme", "provider:openai". Those of one subject arrive in their order. */
   readonly subject: string;
+  /** A page of the documentation: "runbook/ledger-unavailable.md". */
+  readonly runbook?: string;
   readonly data: JsonObject;
 }
 
@@ -59,6 +89,7 @@ export const alertOf = ({ type, at, subject, once, data }: Happening, gateway: s
   at: new Date(at).toISOString(),
   gateway,
   subject: cut(subject),
+  ...(RUNBOOK[type] && { runbook: `runbook/${RUNBOOK[type]}.md` }),
   data: Object.fromEntries(
     Object.entries(data).map(([name, value]) => [
       name,

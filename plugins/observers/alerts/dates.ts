@@ -1,5 +1,5 @@
 // What ends on a date that is known before: what is known of a provider's data policy, and models that retire.
-import type { ListedModel } from "tollgate/plugin";
+import type { ListedModel, Readings } from "tollgate/plugin";
 import type { Happening } from "./alert.ts";
 
 const DAY_MS = 86_400_000;
@@ -7,8 +7,8 @@ const DAY_MS = 86_400_000;
 const STAGES = [1, 7, 30] as const;
 
 /** Undefined: it is far off, or long past. */
-function stageOf(date: string, now: number): number | undefined {
-  const days = (Date.parse(date) - now) / DAY_MS;
+function stageOf(date: string | number, now: number): number | undefined {
+  const days = (new Date(date).getTime() - now) / DAY_MS;
   return days < -1 ? undefined : STAGES.find((stage) => days <= stage);
 }
 
@@ -35,5 +35,21 @@ export function* ofDates(models: readonly ListedModel[], now: number): Generator
         facets: { provider },
         data: { provider, date: policy.expires!, basis: policy.basis },
       };
+  }
+}
+
+/** Of the gateway's own listeners. A certificate that was renewed is another one. */
+export function* ofCertificates(all: Readings["certificates"], now: number): Generator<Happening> {
+  for (const { listener, expiresAt } of all) {
+    const stage = stageOf(expiresAt, now);
+    if (stage === undefined) continue;
+    yield {
+      type: "certificate.expires",
+      at: now,
+      subject: `certificate:${listener}`,
+      once: [listener, expiresAt, stage],
+      facets: {},
+      data: { listener, date: new Date(expiresAt).toISOString() },
+    };
   }
 }

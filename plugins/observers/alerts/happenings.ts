@@ -1,7 +1,7 @@
 // What the gateway tells, as events: notices, refused requests, bills.
 import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
 import { usd } from "../usd.ts";
-import type { Happening } from "./alert.ts";
+import type { AlertEvent, Happening } from "./alert.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -13,20 +13,26 @@ type Notices = { readonly [T in Notice["type"]]: Extract<Notice, { type: T }> };
 /** Our key or our account there: no waiting mends it. */
 const OURS: readonly string[] = ["upstream_auth", "upstream_quota", "attestation"];
 
-/** What rests already: each failure makes a rest longer, and each process tells its own. */
-export class Resting {
-  readonly #known = new Set<string>();
+/**
+ * Failures that were told and are not over, as the events that end them. Each failure makes a cooldown longer and each process reports its
+ * own, so a second one is not told, and an end without a beginning is not told either.
+ */
+export class Failures {
+  readonly #known = new Map<string, AlertEvent>();
 
-  begins(notice: Notices["rests"]): boolean {
-    const key = keyOf(notice);
+  /** Whether it is news. */
+  begins(key: string, end: AlertEvent): boolean {
     if (this.#known.has(key)) return false;
-    if (this.#known.size >= MOST) this.#known.delete(this.#known.values().next().value!);
-    this.#known.add(key);
+    if (this.#known.size >= MOST) this.#known.delete(this.#known.keys().next().value!);
+    this.#known.set(key, end);
     return true;
   }
 
-  ends(notice: Notices["recovered"]): void {
-    this.#known.delete(keyOf(notice));
+  /** The event of its end; undefined: no failure was told. */
+  ends(key: string): AlertEvent | undefined {
+    const end = this.#known.get(key);
+    this.#known.delete(key);
+    return end;
   }
 }
 
@@ -38,22 +44,31 @@ const keyOf = ({
   JSON.stringify([provider, credential, model]);
 
 /** Undefined: it is nothing to tell. Types that came later are passed over. */
-export function ofNotice(notice: Notice, resting: Resting): Happening | undefined {
+export function ofNotice(notice: Notice, failures: Failures): Happening | undefined {
   switch (notice.type) {
     case "budget_crossed":
       return crossed(notice);
-    case "rests":
-      return resting.begins(notice) ? rests(notice) : undefined;
-    case "recovered":
-      resting.ends(notice);
-      return undefined;
-    case "ledger":
-      return notice.ok ? undefined : plain("ledger.down", "ledger", notice.at);
+    case "rests": {
+      const happening = rests(notice);
+      const end = happening.type === "credential.refused" ? "credential" : "provider";
+      return failures.begins(keyOf(notice), `${end}.recovered`) ? happening : undefined;
+    }
+    case "recovered": {
+      const type = failures.ends(keyOf(notice));
+      return type && { ...ofTarget(notice), type };
+    }
+    case "ledger": {
+      if (!notice.ok) failures.begins("ledger", "ledger.recovered");
+      else if (!failures.ends("ledger")) return undefined;
+      return plain(notice.ok ? "ledger.recovered" : "ledger.down", "ledger", notice.at);
+    }
     case "reloaded": {
-      const { ok, at, why, generation } = notice;
-      return ok
-        ? undefined
-        : { ...plain("reload.failed", "config", at), data: { why, generation } };
+      const { ok, at, why, generation, reason } = notice;
+      if (!ok) failures.begins("reload", "reload.recovered");
+      else if (!failures.ends("reload")) return undefined;
+      const type = ok ? "reload.recovered" : "reload.failed";
+      const data = { why, generation, ...(reason !== undefined && { reason }) };
+      return { ...plain(type, "config", at), data };
     }
     default:
       return undefined;
@@ -101,19 +116,24 @@ function split(scope: string): readonly string[] {
   return at < 0 ? [scope] : [scope.slice(0, at), scope.slice(at + 1)];
 }
 
-function rests({ at, provider, credential, model, kind, until }: Notices["rests"]): Happening {
+function rests(notice: Notices["rests"]): Happening {
+  const { kind, until } = notice;
+  const { facets, data, ...of } = ofTarget(notice);
   return {
     type: OURS.includes(kind) ? "credential.refused" : "provider.resting",
+    ...of,
+    facets: { ...facets, code: kind },
+    data: { ...data, kind, until: new Date(until).toISOString() },
+  };
+}
+
+function ofTarget({ at, provider, credential, model }: Notices["rests"] | Notices["recovered"]) {
+  return {
     at,
     subject: `provider:${provider}`,
     once: [provider, credential, model ?? "*", at],
-    facets: {
-      provider,
-      credential,
-      model: model === null ? undefined : `${provider}/${model}`,
-      code: kind,
-    },
-    data: { provider, credential, model, kind, until: new Date(until).toISOString() },
+    facets: { provider, credential, model: model === null ? undefined : `${provider}/${model}` },
+    data: { provider, credential, model },
   };
 }
 

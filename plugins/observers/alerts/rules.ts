@@ -1,5 +1,5 @@
 // Which events go where, as the operator wrote it.
-import { EVENTS, FACETS, type AlertEvent, type Happening } from "./alert.ts";
+import { ENDS, EVENTS, FACETS, type AlertEvent, type Happening } from "./alert.ts";
 
 /** A rule as it is written: what is absent allows all. */
 export interface Rule {
@@ -20,10 +20,14 @@ export function receiversOf(
 ): readonly string[] {
   const found = new Set<string>();
   for (const { on = EVENTS, where = {}, to = all } of rules)
-    if (on.includes(happening.type) && fits(where, happening))
+    if (isMeant(on, happening.type) && fits(where, happening))
       for (const name of to) found.add(name);
   return [...found];
 }
+
+/** Whether a rule is about it: the end of a failure belongs to that failure. */
+export const isMeant = (on: readonly AlertEvent[], type: AlertEvent): boolean =>
+  on.includes(type) || on.includes(ENDS[type] ?? type);
 
 /** Every condition holds. What an event does not know of itself fits none. */
 function fits(where: Where, { facets, percent }: Happening): boolean {

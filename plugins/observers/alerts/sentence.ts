@@ -8,7 +8,12 @@ const SAID: { readonly [T in Alert["type"]]: (d: Record<string, string>) => stri
   "provider.resting": (d) => `fails (${d["kind"]}) and is tried last until ${d["until"]}`,
   "credential.refused": (d) => `refuses our credential ${d["credential"]} (${d["kind"]})`,
   "ledger.down": () => "takes no rows, and new calls are refused",
-  "reload.failed": () => "was refused, and the generation before goes on",
+  "ledger.recovered": () => "accepts rows again",
+  "reload.failed": (d) => `was refused, and the config before stays in use: ${d["reason"] ?? ""}`,
+  "reload.recovered": (d) => `is in use again, generation ${d["generation"]}`,
+  "provider.recovered": () => "responds again",
+  "credential.recovered": (d) => `accepts the credential ${d["credential"]} again`,
+  "certificate.expires": (d) => `expires on ${d["date"]}`,
   "calls.unpriced": () => "is asked and has no known price",
   "policy.expires": (d) => `what is known of its data policy ends on ${d["date"]}`,
   "model.retires": (d) => `retires on ${d["date"]}`,
@@ -19,9 +24,10 @@ const SAID: { readonly [T in Alert["type"]]: (d: Record<string, string>) => stri
 };
 
 /** Slack's three signs are escaped, so that no name is a link or calls for people. */
-export function sentence({ type, gateway, subject, data }: Alert): string {
+export function sentence({ type, gateway, subject, runbook, data }: Alert): string {
   const said = SAID[type](data as Record<string, string>);
-  return escaped(`[${gateway}] ${type} · ${subject}: ${said}`);
+  const see = runbook === undefined ? "" : ` (docs/${runbook})`;
+  return escaped(`[${gateway}] ${type} · ${subject}: ${said}${see}`);
 }
 
 const escaped = (text: string): string =>

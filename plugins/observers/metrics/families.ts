@@ -200,6 +200,11 @@ export const READ = {
   listFailures: gauge("tollgate_models_list_failures", "How often in a row it did not say so", [
     "provider",
   ]),
+  certificateExpires: moment(
+    "tollgate_certificate_expires_timestamp_seconds",
+    "When the first certificate of a listener expires",
+    ["listener"],
+  ),
   policyExpires: moment(
     "tollgate_policy_expires_timestamp_seconds",
     "When what is known of a provider's handling of data has to be read again",

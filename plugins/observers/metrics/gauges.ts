@@ -37,6 +37,10 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
     ),
   );
   out.read(READ.ready, one(of.state === "ready" ? 1 : 0));
+  out.read(
+    READ.certificateExpires,
+    bounded(of.certificates.map(({ listener, expiresAt }) => [[listener], expiresAt / SECOND_MS])),
+  );
   ledger(out, of.ledger);
   fleet(out, of.fleet);
   lists(out, of);

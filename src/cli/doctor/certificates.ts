@@ -1,14 +1,14 @@
 // The gateway's own certificates: those that its listeners show, and those of the authorities that sign its clients'.
-import { X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { connect as secure } from "node:tls";
 import type { ListenTls } from "../../config/lines.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import { contextOf } from "../../gateway/http/tls.ts";
+import { certificatesIn } from "../../gateway/readings/certificates.ts";
 import { isLoopback } from "../../lib/egress.ts";
 import { plural } from "../../lib/text.ts";
-import { fail, sayable } from "../../model/error.ts";
+import { sayable } from "../../model/error.ts";
 import { near } from "../report.ts";
 import { error, fine, warning, type DoctorFinding } from "./finding.ts";
 import { CERTIFICATE_DAYS, daysLeft, ending } from "./thresholds.ts";
@@ -74,14 +74,6 @@ async function judged(of: Shown, serves: boolean): Promise<readonly DoctorFindin
   if (found.length > 0) return found;
   const days = plural(Math.floor(daysLeft(own.validTo)), "day");
   return [fine(`${key}/certificate`, `${file} is for ${namesOf(own)}, and good for ${days}`)];
-}
-
-const PEM = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]+-----END [A-Z0-9 ]+-----/g;
-
-async function certificatesIn(path: string): Promise<readonly X509Certificate[]> {
-  const found = (await readFile(path, "latin1")).match(PEM);
-  if (!found) return fail("conflict", `${near(path)} has no certificate`);
-  return found.map((pem) => new X509Certificate(pem));
 }
 
 const calledIn = (one: X509Certificate, file: string) => `"${commonName(one)}" in ${file}`;

@@ -24,6 +24,7 @@ export interface PrimarySource {
   trouble(): string | undefined;
   /** Undefined: the store does not say it, or not in time. */
   size(): Promise<StoreSize | undefined>;
+  certificates(): Promise<Readings["certificates"]>;
   /** Undefined: the store belongs to this gateway alone, or does not say it in time. */
   fleet(): Promise<FleetReading | undefined>;
 }
@@ -62,6 +63,7 @@ export class AllReadings {
     const sources = this.#sources();
     let answered = 1;
     const [size, fleet] = [this.#primary.size(), this.#primary.fleet()];
+    const certificates = this.#primary.certificates();
     await Promise.all(
       sources.map(async (source) => {
         const said = await source.ask();
@@ -80,6 +82,7 @@ export class AllReadings {
       processes: { there: there.length + 1, answered },
       ledger: ledgerOf(this.#primary, queue, await size),
       fleet: await fleet,
+      certificates: await certificates,
       ...sum,
     };
   }

@@ -6,6 +6,7 @@ import type { Services } from "../services/services.ts";
 import { fleetReading } from "../services/fleet.ts";
 import { sizeOf } from "../services/store.ts";
 import { AllReadings, type PrimarySource, type ReadingSource } from "./all.ts";
+import { certificateReader } from "./certificates.ts";
 import { OwnReader } from "./own.ts";
 
 interface Primary {
@@ -38,4 +39,5 @@ const primary = ({ version, services, stage, refresh }: Primary): PrimarySource 
   trouble: () => services.health.trouble?.why,
   size: () => sizeOf(services.store),
   fleet: () => fleetReading(services),
+  certificates: certificateReader(() => stage.current.config),
 });

@@ -9,7 +9,7 @@ import type {
 /** One process, as it says it. */
 export type OwnReadings = Omit<
   Readings,
-  keyof PrimaryReadings | "at" | "processes" | "each" | "ledger"
+  keyof PrimaryReadings | "at" | "processes" | "each" | "ledger" | "certificates"
 > & {
   readonly process: ProcessReading;
   /** Commands of this process that wait for their batch. */

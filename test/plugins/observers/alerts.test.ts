@@ -1,5 +1,5 @@
 // The observer `alerts` in its parts: what is told and how often, what a receiver can prove, and what becomes of it while it is down.
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -10,17 +10,19 @@ import { context } from "tollgate/testing";
 import alerts from "../../../plugins/observers/alerts.ts";
 import {
   alertOf,
+  ENDS,
   EVENTS,
+  RUNBOOK,
   type Alert,
   type Happening,
 } from "../../../plugins/observers/alerts/alert.ts";
-import { ofDates } from "../../../plugins/observers/alerts/dates.ts";
+import { ofCertificates, ofDates } from "../../../plugins/observers/alerts/dates.ts";
 import { Delivery, post, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
 import {
+  Failures,
   ofLine,
   ofNotice,
   ofRecord,
-  Resting,
 } from "../../../plugins/observers/alerts/happenings.ts";
 import { Outbox } from "../../../plugins/observers/alerts/outbox.ts";
 import { receiversOf } from "../../../plugins/observers/alerts/rules.ts";
@@ -136,7 +138,7 @@ describe("what is told", () => {
     }) as Notice;
 
   it("a budget: its amounts as a person writes them, and one id in one window for one part of one limit", () => {
-    const one = ofNotice(crossed(), new Resting())!;
+    const one = ofNotice(crossed(), new Failures())!;
     expect(one).toMatchObject({
       type: "budget.crossed",
       subject: "account:acme:eu",
@@ -145,7 +147,7 @@ describe("what is told", () => {
       data: { unit: "usd", used: "8.5", max: "10", resetsAt: "2026-07-01T00:00:00.000Z" },
     });
     const id = (more: object, gateway = "g") =>
-      alertOf(ofNotice(crossed(more), new Resting())!, gateway).id;
+      alertOf(ofNotice(crossed(more), new Failures())!, gateway).id;
     expect(id({ at: at + 9, used: 9_000_000_000n })).toBe(id({}));
     const others = [
       { percent: 95 },
@@ -158,7 +160,7 @@ describe("what is told", () => {
   });
 
   it("what rests: once until it answers again, however many processes tell of it", () => {
-    const resting = new Resting();
+    const resting = new Failures();
     const types = [rests(), rests({ at: at + 1 }), rests({ model: null, kind: "upstream_auth" })];
     expect(types.map((each) => ofNotice(each, resting)?.type)).toEqual([
       "provider.resting",
@@ -172,17 +174,70 @@ describe("what is told", () => {
       credential: "main",
       model: "m",
     } as const;
+    expect(ofNotice(answers, resting)?.type).toBe("provider.recovered");
     expect(ofNotice(answers, resting)).toBeUndefined();
+    expect(ofNotice({ ...answers, model: null }, resting)?.type).toBe("credential.recovered");
     expect(ofNotice(rests({ at: at + 2 }), resting)?.type).toBe("provider.resting");
   });
 
   it("the ledger and the config, only when they fail; what is not known, never", () => {
-    const of = (notice: object) => ofNotice({ at, ...notice } as Notice, new Resting())?.type;
+    const of = (notice: object) => ofNotice({ at, ...notice } as Notice, new Failures())?.type;
     expect(of({ type: "ledger", ok: false })).toBe("ledger.down");
     expect(of({ type: "ledger", ok: true })).toBeUndefined();
     expect(of({ type: "reloaded", ok: false, why: "file", generation: 1 })).toBe("reload.failed");
     expect(of({ type: "reloaded", ok: true, why: "file", generation: 1 })).toBeUndefined();
     expect(of({ type: "weather" })).toBeUndefined();
+  });
+
+  it("an end is told once, after its beginning, and to those that were told of the beginning", () => {
+    const pairs = fc.constantFrom<Notice>(
+      { type: "ledger", at, ok: false },
+      { type: "ledger", at, ok: true },
+      { type: "reloaded", at, ok: false, why: "file", generation: 1, reason: "line 3" },
+      { type: "reloaded", at, ok: true, why: "file", generation: 2 },
+      rests(),
+      rests({ model: null, kind: "upstream_auth" }),
+      { type: "recovered", at, provider: "up", credential: "main", model: "m" },
+      { type: "recovered", at, provider: "up", credential: "main", model: null },
+    );
+    fc.assert(
+      fc.property(fc.array(pairs, { maxLength: 30 }), (notices) => {
+        const failures = new Failures();
+        const open = new Set<string>();
+        for (const notice of notices) {
+          const one = ofNotice(notice, failures);
+          if (!one) continue;
+          const began = ENDS[one.type];
+          if (began === undefined) open.add(one.type);
+          else expect(open.delete(began)).toBe(true);
+          const rules = [{ on: [began ?? one.type] }];
+          expect(receiversOf(rules, ["ops"], one)).toEqual(["ops"]);
+        }
+      }),
+    );
+  });
+
+  it("certificates: at 30, 7 and 1 days before, each once, and the renewed one anew", () => {
+    const of = (days: number, expiresAt = NOON + 40 * DAY) =>
+      [...ofCertificates([{ listener: "listen.tls", expiresAt }], NOON + days * DAY)].map(
+        (one) => alertOf(one, "g").id,
+      );
+    const told = [0, 9, 11, 12, 33.5, 34, 39.5, 40.5, 42].map((days) => of(days));
+    expect(told.map((each) => each.length)).toEqual([0, 0, 1, 1, 1, 1, 1, 1, 0]);
+    expect(new Set(told.flat()).size).toBe(3);
+    expect(of(11, NOON + 40 * DAY + 1)).not.toEqual(of(11));
+  });
+
+  it("every event but a digest and an end names a page that says what to do", () => {
+    for (const type of EVENTS) {
+      const page = RUNBOOK[type];
+      const needed = ENDS[type] === undefined && type !== "spend.digest";
+      expect([type, page !== undefined]).toEqual([type, needed]);
+      if (page !== undefined)
+        expect(existsSync(new URL(`../../../docs/runbook/${page}.md`, import.meta.url)), page).toBe(
+          true,
+        );
+    }
   });
 
   it("a key that is refused: each reason once an hour; no failure of another, and no client without a key", () => {

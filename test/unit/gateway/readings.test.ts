@@ -103,6 +103,7 @@ const PRIMARY: PrimarySource = {
   read: () => ({ version: "0", state: "ready", generation: { number: 1, at: 1 }, lists: [] }),
   commits: () => ({ count: 0, sumMs: 0, upTo: [] }),
   trouble: () => undefined,
+  certificates: async () => [],
   fleet: async () => undefined,
   size: async () => undefined,
 };

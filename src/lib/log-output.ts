@@ -1,0 +1,74 @@
+// Lines to a file descriptor that nothing may depend on: a terminal may be gone, a disk full, a reader slow. A line that cannot be written
+// is lost. Nothing throws, and nothing waits for longer than a second.
+import { write, writeSync } from "node:fs";
+
+/** Characters that wait for a reader; lines beyond that are dropped. */
+const MOST_WAITING = 4 << 20;
+/** How often a write that would block is tried again, and after how long. */
+const TRIES = 100;
+const AGAIN_MS = 10;
+
+const wouldBlock = ({ code }: NodeJS.ErrnoException): boolean =>
+  code === "EAGAIN" || code === "EBUSY";
+
+export class LogOutput {
+  readonly #fd: number;
+  readonly #sync: boolean;
+  #waiting: string[] = [];
+  #length = 0;
+  #writing = false;
+
+  /** `sync`: each line is written before `write` returns. Otherwise in the background, in order. */
+  constructor(fd: number, { sync }: { readonly sync: boolean }) {
+    this.#fd = fd;
+    this.#sync = sync;
+    process.once("exit", () => this.flush());
+  }
+
+  write(line: string): void {
+    if (this.#sync) return this.#put(line);
+    if (this.#length + line.length > MOST_WAITING) return;
+    this.#waiting.push(line);
+    this.#length += line.length;
+    if (!this.#writing) this.#next();
+  }
+
+  /** Writes what waits, unless that fails. */
+  flush(): void {
+    const text = this.#take();
+    if (text !== "") this.#put(text);
+  }
+
+  #take(): string {
+    const text = this.#waiting.join("");
+    this.#waiting = [];
+    this.#length = 0;
+    return text;
+  }
+
+  #next(): void {
+    const text = this.#take();
+    this.#writing = text !== "";
+    if (this.#writing) this.#send(Buffer.from(text));
+  }
+
+  #send(bytes: Buffer): void {
+    write(this.#fd, bytes, (error, written) => {
+      if (error && wouldBlock(error)) setTimeout(() => this.#send(bytes), AGAIN_MS);
+      else if (error || written >= bytes.length) this.#next();
+      else this.#send(bytes.subarray(written));
+    });
+  }
+
+  #put(text: string): void {
+    let bytes = Buffer.from(text);
+    for (let tries = 0; bytes.length > 0 && tries < TRIES;)
+      try {
+        bytes = bytes.subarray(writeSync(this.#fd, bytes));
+      } catch (error) {
+        if (!wouldBlock(error as NodeJS.ErrnoException)) return;
+        tries++;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
+      }
+  }
+}
