@@ -4,7 +4,7 @@ const names = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
 
 export const GRANTS = {
-  models: names("Models it may use, with one star each; all when absent"),
+  models: names("Models that it may use. A * stands for any text. Default: all"),
   frontends: names("Frontends it may use; all when absent"),
   privacy: {
     enum: ["off", "required", "strict"],

@@ -93,28 +93,28 @@ export default defineProvider({
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that draw, at /images/generations; one star in each stands for anything: "flux*". Absent: none',
+          'Models that draw, at /images/generations. A * stands for any text: "*flux*". Default: none',
       },
       embeddings: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that make vectors, at /embeddings; one star in each stands for anything: "*embed*". Absent: none',
+          'Models that return vectors, at /embeddings. A * stands for any text: "*embed*". Default: none',
       },
       rerank: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that rank, at /rerank; one star in each stands for anything: "*rerank*". Absent: none',
+          'Models that rank, at /rerank. A * stands for any text: "*rerank*". Default: none',
       },
       speech: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that speak, at /audio/speech; one star in each stands for anything: "tts*". Absent: none',
+          'Models that speak, at /audio/speech. A * stands for any text: "tts*". Default: none',
       },
       speech_events: {
         type: "boolean",
@@ -126,7 +126,7 @@ export default defineProvider({
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that write down what they hear, at /audio/transcriptions and /audio/translations; one star in each stands for anything: "*whisper*". Absent: none',
+          'Models that transcribe, at /audio/transcriptions and /audio/translations. A * stands for any text: "*whisper*". Default: none',
       },
       image_bytes: {
         enum: ["b64_json", "base64", "bytes", "url"],

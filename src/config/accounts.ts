@@ -26,7 +26,7 @@ export const ACCOUNT: Schema = closed(
     parent: named("The account that it stands in, by its key"),
     name: named("What people call it"),
     limits: list(LIMIT, "What all of its keys may use together", { minItems: 1 }),
-    models: names("Models that its keys may use, with one star each; all when absent", {
+    models: names("Models that its keys may use. A * stands for any text. Default: all", {
       minItems: 1,
     }),
     frontends: names("Frontends that its keys may use; all when absent", { minItems: 1 }),
@@ -64,8 +64,6 @@ export function checkAccounts(root: Mapping, mounts: readonly Mount[], report: R
     const at = below("/accounts", id);
     checkLimits(account["limits"], below(at, "limits"), report);
     checkDefaults(account["defaults"], below(at, "defaults"), report);
-    for (const { name, pointer } of texts(account["models"], below(at, "models")))
-      if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
     for (const { name, pointer } of texts(account["frontends"], below(at, "frontends")))
       if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
     const parent = account["parent"];

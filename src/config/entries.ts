@@ -32,7 +32,7 @@ export const middleware = closed(
     with: WITH,
     for: closed(
       {
-        models: names("Model names, one star allowed", { minItems: 1 }),
+        models: names("Model names. A * stands for any text", { minItems: 1 }),
         frontends: names("Frontends, by name", { minItems: 1 }),
         providers: names("Providers, by their key", { minItems: 1 }),
       },
@@ -83,7 +83,9 @@ const credential = closed(
       maximum: 1_000_000,
       description: "Share of the calls, beside the others'; 1 if absent",
     },
-    models: names("What it may call, one star allowed; all if absent", { minItems: 1 }),
+    models: names("Models that it may call. A * stands for any text. Default: all", {
+      minItems: 1,
+    }),
   },
   { required: ["name"] },
 );

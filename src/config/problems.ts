@@ -315,7 +315,11 @@ export const problem = {
       "config/star-carries-nothing",
       `the star in ${quote(name)} stands for what a star in the model's name matched, and there is none`,
     ),
-  twoStars: (name: string) => error("config/two-stars", `${quote(name)} has more than one star`),
+  twoStars: (name: string) =>
+    error(
+      "config/two-stars",
+      `${quote(name)} has more than one star, and here the text of the star is carried over: write one, such as ${quote(name.slice(0, name.indexOf("*") + 1))}`,
+    ),
   lookAlike: (name: string, other: string) =>
     error(
       "config/look-alike",

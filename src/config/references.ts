@@ -159,7 +159,5 @@ export function checkMiddleware(
         report(problem.unknownProvider(name, names.providers), pointer);
     for (const { name, pointer } of texts(where["frontends"], `${at}/frontends`))
       if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
-    for (const { name, pointer } of texts(where["models"], `${at}/models`))
-      if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
   }
 }

@@ -222,7 +222,7 @@ export interface CredentialConfig {
   /** As the provider's `credential` schema has it. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly weight: number;
-  /** Patterns with one star; absent = all. */
+  /** Patterns, in which each `*` stands for any text. Default: all. */
   readonly models: readonly string[] | undefined;
   readonly zdr:
     | { readonly declared: boolean; readonly note?: string; readonly until?: string }

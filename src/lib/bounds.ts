@@ -50,6 +50,12 @@ export const BOUNDS = {
     error: ["invalid", "too_deep"],
     beyond: "The body is nested deeper than # levels.",
   },
+  name: {
+    most: 256,
+    of: "bytes of the name of a member of a body",
+    error: ["invalid", "name_too_long"],
+    beyond: "The name of a member of the body is longer than # bytes.",
+  },
   parts: {
     most: 50_000,
     of: "elements of one list or object in a body",

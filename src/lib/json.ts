@@ -109,6 +109,8 @@ export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).loo
 export class Scanner {
   readonly #b: Buffer;
   readonly #most: number;
+  /** Bytes of a name. */
+  readonly #longest: number;
   readonly #strings: Strings;
   readonly #spans = new Map<string, Span>();
   readonly #open: (Keys | null)[] = [];
@@ -122,10 +124,11 @@ export class Scanner {
   #numbers = 0;
   #i = 0;
 
-  /** `most`: values that there may be; as many as there are where it is no client's body. */
+  /** `most`: values that there may be. Absent: it is no client's body, and has as many as it has, by names of any length. */
   constructor(b: Buffer, most = Infinity) {
     this.#b = b;
     this.#most = most;
+    this.#longest = most === Infinity ? Infinity : BOUNDS.name.most;
     this.#strings = new Strings(b);
   }
 
@@ -152,6 +155,7 @@ export class Scanner {
         if (strings.escapes > MOST_ESCAPES) return this.#past("escapes");
         if (expectKey) {
           expectKey = false;
+          if (end - i - 1 > this.#longest) return this.#past("name");
           const found = looks(b, i + 1, end);
           const escaped = (found & ESCAPED) !== 0;
           odd ||= found !== 0;

@@ -5,6 +5,7 @@ import { request as secure } from "node:https";
 import { isIP, type Socket } from "node:net";
 import { buildConnector } from "undici";
 import { isLoopback } from "./egress.ts";
+import { fits } from "./glob.ts";
 import { isMetadata } from "./metadata.ts";
 
 export interface ProxyRoute {
@@ -79,11 +80,6 @@ function authorization({ username, password }: URL): Record<string, string> {
 }
 
 function fitting(pattern: string): (host: string) => boolean {
-  const [before = "", after] = pattern.toLowerCase().split("*", 2);
-  if (after === undefined) return (host) => host.toLowerCase() === before;
-  return (host) => {
-    const name = host.toLowerCase();
-    const long = name.length >= before.length + after.length;
-    return long && name.startsWith(before) && name.endsWith(after);
-  };
+  const lower = pattern.toLowerCase();
+  return (host) => fits(lower, host.toLowerCase());
 }

@@ -16,7 +16,7 @@ export interface AccountRecord {
   limits?: Opt<readonly Limit[]>;
   /** What a key has that is made in it, or in an account in it which says nothing of that. A key that is there already stays as it is. */
   defaults?: Opt<KeyDefaults>;
-  /** Patterns with one star. */
+  /** Patterns, in which each `*` stands for any text. */
   models?: Opt<readonly string[]>;
   frontends?: Opt<readonly string[]>;
   privacy?: Opt<Privacy>;

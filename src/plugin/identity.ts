@@ -6,7 +6,7 @@ import type { Limit } from "./limit.ts";
 export interface Identity {
   id: string;
   name?: Opt<string>;
-  /** Patterns with one star; absent = all. */
+  /** Patterns, in which each `*` stands for any text. Default: all. */
   models?: Opt<readonly string[]>;
   frontends?: Opt<readonly string[]>;
   privacy?: Opt<Privacy>;

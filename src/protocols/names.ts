@@ -3,15 +3,22 @@
 import { createHash } from "node:crypto";
 
 const ILLEGAL = /[^a-zA-Z0-9_-]/g;
+const LEGAL = /^[a-zA-Z0-9_-]*$/;
 
 const hash8 = (name: string): string => createHash("sha256").update(name).digest("hex").slice(0, 8);
 
 /** The name itself where the wire allows it; else a legal one that ends in a hash of it, so that two never meet. */
 export function fitName(name: string, max: number): string {
-  const clean = name.replace(ILLEGAL, "_");
-  if (clean === name && name.length <= max && name !== "") return name;
-  return `${clean.slice(0, max - 9)}_${hash8(name)}`;
+  if (name !== "" && name.length <= max && LEGAL.test(name)) return name;
+  return `${name.slice(0, max - 9).replace(ILLEGAL, "_")}_${hash8(name)}`;
 }
+
+/** Longer than any name that a vendor documents. Replacing letters in a client's text is slow, so a longer one stays as it is. */
+const LONGEST = 40;
+
+/** `googleSearch` → `google_search`. */
+export const snake = (name: string): string =>
+  name.length > LONGEST ? name : name.replace(/[A-Z]/g, "_$&").toLowerCase();
 
 /**
  * The declared name that `fitName` would have turned into this one, whatever the limit was; else the name as it is. What was

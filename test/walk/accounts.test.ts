@@ -164,6 +164,21 @@ it("the common patterns of two match exactly what both match", () => {
   );
 });
 
+const several = fc.stringMatching(/^[ab*]{0,7}$/);
+
+it("of patterns with several stars the common ones match nothing that one of the two does not", () => {
+  fc.assert(
+    fc.property(several, several, fc.array(name, { minLength: 20 }), (a, b, names) => {
+      const both = common(a, b);
+      for (const n of names)
+        if (both.some((each) => matches(each, n)))
+          expect([matches(a, n), matches(b, n)]).toEqual([true, true]);
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(common("p/*flux*", "p/*")).toEqual(["p/*flux*"]);
+});
+
 /** Of each account which one before it, if any, it stands in. */
 const trees = fc.array(
   fc.record({

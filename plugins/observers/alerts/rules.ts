@@ -43,10 +43,18 @@ function fits(where: Where, { facets, percent }: Happening): boolean {
   });
 }
 
-/** With one star at most. */
+/** Whether a text fits a pattern, in which each `*` stands for any text. */
 function matches(pattern: string, text: string): boolean {
-  const star = pattern.indexOf("*");
-  if (star < 0) return pattern === text;
-  const [head, tail] = [pattern.slice(0, star), pattern.slice(star + 1)];
-  return text.length >= head.length + tail.length && text.startsWith(head) && text.endsWith(tail);
+  const [head = "", ...pieces] = pattern.split("*");
+  const tail = pieces.pop();
+  if (tail === undefined) return head === text;
+  const end = text.length - tail.length;
+  if (end < head.length || !text.startsWith(head) || !text.endsWith(tail)) return false;
+  let at = head.length;
+  for (const piece of pieces) {
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
 }

@@ -132,12 +132,6 @@ class AccountDesk {
 
   /** What is said takes the place of what was. */
   #grants(input: Wanted, before: TreeAccount): Omit<TreeAccount, "id" | "version"> {
-    for (const pattern of input.models ?? [])
-      if (pattern.split("*").length > 2)
-        fail("invalid", `/models: "${pattern}" has more than one star.`, {
-          code: "bad_input",
-          param: "/models",
-        });
     const scope = `account:${input.id}`;
     for (const limit of input.defaults?.limits ?? []) checked(limit, scope);
     return {

@@ -1,7 +1,7 @@
 // What differs between backends that speak this wire. Data, so that a provider can be a row; where the models of one
 // provider differ, `models` says how. Everything absent is what OpenAI itself does.
 import type { JsonObject } from "../../model/values.ts";
-import { fits } from "../pattern.ts";
+import { fits } from "../../lib/glob.ts";
 
 export interface ChatTraits {
   /** The one name of the output limit that is understood. Absent: whichever the client wrote. */

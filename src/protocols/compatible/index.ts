@@ -24,7 +24,7 @@ import { rerank, voyageRerank } from "../rerank/index.ts";
 import { responses } from "../responses/index.ts";
 import { speech } from "../speech/index.ts";
 import { transcriptions } from "../transcriptions/index.ts";
-import { fits } from "../pattern.ts";
+import { fits } from "../../lib/glob.ts";
 import { listed } from "./listed.ts";
 import type { Row, EndpointRow } from "./row.ts";
 

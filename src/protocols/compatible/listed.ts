@@ -9,7 +9,7 @@ import type {
   Price,
 } from "../../plugin/index.ts";
 import { list, object } from "../json.ts";
-import { fits } from "../pattern.ts";
+import { fits } from "../../lib/glob.ts";
 import { countIn, type ListPlace, type Page, page, pageOf, textIn as text } from "./listing.ts";
 
 export interface ListShape {

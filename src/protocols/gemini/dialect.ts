@@ -1,6 +1,6 @@
 // What differs between models that are reached over this wire, and between the platforms that serve them. Data; where
 // models differ, `models` says how. What is newer than the list is taken to be like the newest.
-import { fits } from "../pattern.ts";
+import { fits } from "../../lib/glob.ts";
 
 export interface GeminiTraits {
   /** How it is told to think: level: `thinkingLevel` · budget: `thinkingBudget` · none: not at all. */

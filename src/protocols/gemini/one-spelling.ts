@@ -5,7 +5,8 @@ import { put } from "../../lib/member.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
 import { isObject } from "../json.ts";
-import { camel, malformed } from "./words.ts";
+import { snake } from "../names.ts";
+import { malformed, secondNames } from "./words.ts";
 
 /** By the first of its two names. null: a value, or what belongs to another party. */
 interface Spellings {
@@ -77,8 +78,14 @@ const LISTS: ReadonlySet<string> = new Set([
 /** The top of a body, each field by the first of its names. */
 export const TOP: readonly string[] = Object.keys(BODY);
 
-export const snake = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+function* namesIn(of: Spellings): Generator<string> {
+  for (const [name, inside] of Object.entries(of)) {
+    yield name;
+    if (inside) yield* namesIn(inside);
+  }
+}
+
+const FIRST: ReadonlyMap<string, string> = secondNames([...namesIn(BODY), ...namesIn(VECTORS)]);
 
 /** The same body where nothing in it is spelt otherwise. What stands there by both names is refused. */
 export const inOneSpelling = (body: Body): Body => spelt(body as JsonObject, BODY, "") as Body;
@@ -139,9 +146,8 @@ function within(said: Json, shape: Spellings | null, isList: boolean, at: string
 
 /** A name that this wire has by another spelling, by its first; any other as it is. */
 function nameOf(key: string, known: Spellings): string {
-  if (!key.includes("_")) return key;
-  const name = camel(key);
-  return Object.hasOwn(known, name) ? name : key;
+  const name = FIRST.get(key);
+  return name !== undefined && Object.hasOwn(known, name) ? name : key;
 }
 
 /** What stands before a member, once one of them has to be said anew. */

@@ -7,6 +7,7 @@ import { fail } from "../../model/error.ts";
 import { object } from "../json.ts";
 import { memory } from "../memory.ts";
 import { multiplies } from "../amounts.ts";
+import { snake } from "../names.ts";
 
 /** This protocol, as an origin too: of signatures, and of parts that only it understands. */
 export const ID = "gemini";
@@ -45,8 +46,12 @@ const KNOWN: ReadonlySet<string> = new Set([
   "tools",
 ]);
 
-export const camel = (name: string): string =>
-  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+/**
+ * The first names of members by their second ones: `max_output_tokens` → `maxOutputTokens`. A client's name is looked up, never
+ * rewritten: it may be any text, and there may be thousands.
+ */
+export const secondNames = (names: Iterable<string>): ReadonlyMap<string, string> =>
+  new Map([...names].map((name) => [snake(name), name]));
 
 /** Google's own, of which the common vocabulary has no word: they are the client's to set, or for `prepare` to refuse. */
 export const PASSED: ReadonlySet<string> = new Set([
@@ -56,9 +61,12 @@ export const PASSED: ReadonlySet<string> = new Set([
   "safetySettings",
 ]);
 
+const FIRST: ReadonlyMap<string, string> = secondNames(KNOWN);
+const first = (field: string): string => FIRST.get(field) ?? field;
+
 /** What `request` says in its own words, or leaves out. */
 export const knows = (field: string): boolean =>
-  (KNOWN.has(camel(field)) && !PASSED.has(camel(field))) || multiplies(field);
+  (KNOWN.has(first(field)) && !PASSED.has(first(field))) || multiplies(field);
 
 /** Members of a configuration that are said in the request's own words, or that ask for more than it does. */
 const CONFIGURED: ReadonlySet<string> = new Set([
@@ -83,12 +91,15 @@ const CONFIGURED: ReadonlySet<string> = new Set([
   "topP",
 ]);
 
+const CONFIGURED_FIRST: ReadonlyMap<string, string> = secondNames(CONFIGURED);
+
 /** What another protocol's client may add to a configuration: what no codec knows. */
 export function configured(raw: unknown, lose: (field: string) => void): JsonObject {
   const kept: Record<string, Json> = {};
   const of = object(raw);
   for (const member in of)
-    if (CONFIGURED.has(camel(member)) || multiplies(member)) lose(`generationConfig.${member}`);
+    if (CONFIGURED.has(CONFIGURED_FIRST.get(member) ?? member) || multiplies(member))
+      lose(`generationConfig.${member}`);
     else put(kept, member, of[member]);
   return kept;
 }
@@ -98,7 +109,7 @@ export function configured(raw: unknown, lose: (field: string) => void): JsonObj
  * vendors' knobs must stay behind; what is newer than us is told from them by its spelling, which no other vendor uses.
  */
 export const isOurs = (field: string): boolean =>
-  KNOWN.has(camel(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);
+  KNOWN.has(first(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);
 
 /** The answer was made and withheld, or broken off, by a filter. */
 const FILTERED: ReadonlySet<string> = new Set([

@@ -2,6 +2,7 @@
 // know them. What is not known to be the client's own is hosted.
 import type { Feature, Json, JsonObject } from "../../plugin/index.ts";
 import { isOn } from "../json.ts";
+import { snake } from "../names.ts";
 
 /** Lists of tools, and members that hold one tool. */
 export const TOOL_PLACES: ReadonlySet<string> = new Set(["tools", "tool"]);
@@ -51,9 +52,6 @@ export function hostedBy(tool: JsonObject): readonly Feature[] | null {
 
 /** No tool has a longer name, and only a log or an error reads one. */
 const short = (name: string): string => name.slice(0, 64);
-
-const snake = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const some = (value: Json): boolean => !Array.isArray(value) || value.length > 0;
 

@@ -1,5 +1,6 @@
 // What differs between backends that speak this wire. Data, so that a provider row can be written without code; where
 // models of one provider differ, `of` says how.
+import { fits } from "../../lib/glob.ts";
 
 export interface MessagesTraits {
   /**
@@ -56,12 +57,4 @@ export function settings(dialect: MessagesDialect, model: string): MessagesSetti
   for (const { of, ...traits } of models)
     if (of.some((pattern) => fits(pattern, model))) found = { ...found, ...traits };
   return found;
-}
-
-function fits(pattern: string, model: string): boolean {
-  const [head = "", tail] = pattern.split("*", 2);
-  if (tail === undefined) return head === model;
-  return (
-    model.length >= head.length + tail.length && model.startsWith(head) && model.endsWith(tail)
-  );
 }

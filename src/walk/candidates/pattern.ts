@@ -1,26 +1,26 @@
-/** Patterns have one star, which stands for any run of characters, slashes included. */
-export function matches(pattern: string, name: string): boolean {
-  return carried(pattern, name) !== undefined;
-}
+import { fits } from "../../lib/glob.ts";
 
-/** What the star stood for, "" without a star, or nothing when the name does not match. */
+/** Whether a name matches a pattern. Every `*` in it stands for any run of characters, slashes included. */
+export const matches = fits;
+
+/** The text that the only star stands for, "" without a star; undefined if the name does not match, or if there are more stars. */
 export function carried(pattern: string, name: string): string | undefined {
+  if (!fits(pattern, name)) return undefined;
   const star = pattern.indexOf("*");
-  if (star < 0) return pattern === name ? "" : undefined;
-  const tail = pattern.length - star - 1;
-  if (
-    name.length < star + tail ||
-    !name.startsWith(pattern.slice(0, star)) ||
-    !name.endsWith(pattern.slice(star + 1))
-  )
-    return undefined;
-  return name.slice(star, name.length - tail);
+  if (star < 0) return "";
+  if (pattern.includes("*", star + 1)) return undefined;
+  return name.slice(star, name.length - (pattern.length - star - 1));
 }
 
-/** Patterns that match exactly what both match. */
+/** Patterns that match what both match, and nothing else. */
 export function common(a: string, b: string): readonly string[] {
   if (!a.includes("*")) return matches(b, a) ? [a] : [];
   if (!b.includes("*")) return matches(a, b) ? [b] : [];
+  // A pattern that fits another one's text fits all that the other one fits.
+  if (matches(a, b)) return [b];
+  if (matches(b, a)) return [a];
+  // Of two that overlap, one with several stars: no list of patterns is exactly that.
+  if (isSeveral(a) || isSeveral(b)) return [];
   const [start, head] = byLength(a.slice(0, a.indexOf("*")), b.slice(0, b.indexOf("*")));
   const [end, tail] = byLength(a.slice(a.indexOf("*") + 1), b.slice(b.indexOf("*") + 1));
   if (!start.startsWith(head) || !end.endsWith(tail)) return [];
@@ -33,6 +33,8 @@ export function common(a: string, b: string): readonly string[] {
   }
   return found;
 }
+
+const isSeveral = (pattern: string): boolean => pattern.split("*", 3).length > 2;
 
 const byLength = (a: string, b: string): [longer: string, shorter: string] =>
   a.length > b.length ? [a, b] : [b, a];

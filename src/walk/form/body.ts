@@ -65,6 +65,9 @@ export function formBody(raw: Buffer, boundary: string): FormBody {
     const [top, ...within] = pathOf(part.name);
     // The form itself is the first of them, as the braces around a JSON text are.
     if (within.length >= BOUNDS.depth.most) return bad(BOUNDS.depth.error[1], beyond("depth"));
+    for (const name of [top!, ...within])
+      if (Buffer.byteLength(name) > BOUNDS.name.most)
+        return bad(BOUNDS.name.error[1], beyond("name"));
     if (part.filename !== undefined && (within.length > 1 || within[0]))
       return bad("invalid_form", `The file ${shown(part.name)} stands deeper than in a list.`);
     const value = valueOf(raw, part);

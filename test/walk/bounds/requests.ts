@@ -228,6 +228,14 @@ export const requests = {
     ...all((n) => `"all":${"[".repeat(n - 1)}0${"]".repeat(n - 1)}`),
     "in the names of a form": { drive: (n) => form(field(`a${"[b]".repeat(n - 1)}`)) },
   },
+  name: {
+    ...all((n) => `"all":{"${"a".repeat(n)}":1}`),
+    "of the body itself": { drive: (n) => ask("toy", `"${"a".repeat(n)}":1`) },
+    "in letters of two bytes": {
+      drive: (n) => ask("toy", `"all":[{"${"é".repeat(n / 2)}${"a".repeat(n % 2)}":1}]`),
+    },
+    "in the names of a form": { drive: (n) => form(field(`a[${"b".repeat(n)}]`)) },
+  },
   parts: {
     ...all((n) => `"all":[${Array(n).fill(0).join()}]`),
     "of an object": {

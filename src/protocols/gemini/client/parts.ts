@@ -103,9 +103,14 @@ const TYPES: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
+/** Longer addresses hold more than a name: they are not parsed for what they end in. */
+const LONGEST = 8_192;
+
 /** What an address says of itself. */
-const typeOf = (url: string): string | undefined =>
-  under(TYPES, /\.([a-z0-9]+)$/i.exec(URL.parse(url)?.pathname ?? "")?.[1]?.toLowerCase());
+function typeOf(url: string): string | undefined {
+  const path = url.length > LONGEST ? undefined : URL.parse(url)?.pathname;
+  return under(TYPES, /\.([a-z0-9]{1,8})$/i.exec(path ?? "")?.[1]?.toLowerCase());
+}
 
 function callTo(
   block: Extract<Block, { type: "call" }>,

@@ -4,7 +4,8 @@ import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { refuseKept } from "../../look/index.ts";
 import { object, objects } from "../../json.ts";
-import { fieldSpelt, snake, TOP, TOP_OF_VECTORS } from "../one-spelling.ts";
+import { snake } from "../../names.ts";
+import { fieldSpelt, TOP, TOP_OF_VECTORS } from "../one-spelling.ts";
 import { BESIDE, malformed } from "../words.ts";
 import { nameOf } from "./request.ts";
 

@@ -4,7 +4,7 @@ import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BOUNDS, beyond } from "../../../lib/bounds.ts";
 import { type Purse, unsayable } from "./encoding.ts";
-import { list, object, text } from "../../json.ts";
+import { list, object, present, text } from "../../json.ts";
 
 export class SchemaSpelling {
   readonly root: JsonObject;
@@ -14,6 +14,10 @@ export class SchemaSpelling {
   readonly #lose: () => void;
   #parts: number = BOUNDS.schemaParts.most;
   #lost = false;
+  /** The deepest level reached since a caller last looked. */
+  #deepest = 0;
+  readonly #made = new Map<object, MadeSchema>();
+  readonly #merged = new Map<object, MergedSchema>();
 
   constructor(root: JsonObject, of: string, purse: Purse, lose: () => void) {
     this.root = root;
@@ -32,8 +36,39 @@ export class SchemaSpelling {
 
   /** One more part of the schema, so many levels down. */
   part(depth: number): void {
-    if (this.#parts-- === 0) this.refuse(beyond("schemaParts"));
+    this.#count(1);
     this.#within(depth);
+  }
+
+  /**
+   * The schema that `make` returns for a part. A part that several references lead to is made once and counted each time:
+   * a schema that is too large is refused after work in proportion to what the client sent, not to what it spells.
+   */
+  once(raw: Json, depth: number, make: () => JsonObject): JsonObject {
+    const part = object(raw);
+    const made = part && this.#made.get(part);
+    if (made) {
+      this.#within(depth + made.levels);
+      this.#count(made.parts);
+      this.pay(made.letters);
+      return made.schema;
+    }
+    const [parts, letters, deepest] = [this.#parts, this.#purse.left, this.#deepest];
+    this.#deepest = depth;
+    const schema = make();
+    if (part)
+      this.#made.set(part, {
+        schema,
+        parts: parts - this.#parts,
+        letters: letters - this.#purse.left,
+        levels: this.#deepest - depth,
+      });
+    this.#deepest = Math.max(deepest, this.#deepest);
+    return schema;
+  }
+
+  #count(parts: number): void {
+    if ((this.#parts -= parts) < 0) this.refuse(beyond("schemaParts"));
   }
 
   pay(letters: number): void {
@@ -52,9 +87,7 @@ export class SchemaSpelling {
     const node = object(raw) ?? {};
     this.pay(4);
     if (node["$ref"] === undefined && node["allOf"] === undefined) return node;
-    const all: MergedSchema = { words: {}, properties: undefined, required: undefined };
-    this.#gather(node, all, depth);
-    const { words, properties, required } = all;
+    const { words, properties, required } = this.#gathered(node, depth);
     return {
       ...words,
       ...(properties && { properties }),
@@ -62,35 +95,64 @@ export class SchemaSpelling {
     };
   }
 
-  #gather(node: JsonObject, into: MergedSchema, depth: number): void {
+  /** A part with all that its references and its `allOf` lead to. */
+  #gathered(node: JsonObject, depth: number): MergedSchema {
+    const known = this.#merged.get(node);
+    if (known) {
+      this.#within(depth + known.levels);
+      return known;
+    }
     this.pay(4);
     this.#within(depth);
-    for (const one of list(node["allOf"])) this.#gather(object(one) ?? {}, into, depth + 1);
+    const into: MergedSchema = {
+      words: {},
+      properties: undefined,
+      required: undefined,
+      levels: 0,
+    };
+    const add = (one: Json) => {
+      const from = this.#gathered(object(one) ?? {}, depth + 1);
+      this.#add(from, into);
+      into.levels = Math.max(into.levels, from.levels + 1);
+    };
+    for (const one of list(node["allOf"])) add(one);
     const ref = text(node["$ref"]);
-    if (ref !== undefined) this.#gather(object(this.#led(ref)) ?? {}, into, depth + 1);
+    if (ref !== undefined) add(this.#led(ref));
+    const words: Record<string, Json> = {};
     for (const word in node) {
       const value = node[word];
       if (value === undefined || word === "allOf" || (word === "$ref" && ref !== undefined))
         continue;
+      if (word !== "properties" && word !== "required") words[word] = value;
+    }
+    const required = node["required"] === undefined ? undefined : new Set(list(node["required"]));
+    const properties =
+      node["properties"] === undefined ? undefined : present(object(node["properties"]) ?? {});
+    this.#add({ words, properties: properties as MergedSchema["properties"], required }, into);
+    this.#merged.set(node, into);
+    return into;
+  }
+
+  #add(from: Omit<MergedSchema, "levels">, into: MergedSchema): void {
+    for (const word in from.words) {
       this.pay(1 + word.length);
-      if (word === "properties") {
-        into.properties ??= {};
-        for (const name in object(value)) {
-          this.pay(name.length);
-          put(into.properties, name, object(value)![name]!);
-        }
-      } else if (word === "required") {
-        into.required ??= new Set();
-        for (const name of list(value)) {
-          this.pay(1);
-          into.required.add(name);
-        }
-      } else into.words[word] = value;
+      into.words[word] = from.words[word]!;
+    }
+    if (from.properties) into.properties ??= {};
+    for (const name in from.properties) {
+      this.pay(name.length);
+      put(into.properties!, name, from.properties[name]!);
+    }
+    if (from.required) into.required ??= new Set();
+    for (const name of from.required ?? []) {
+      this.pay(1);
+      into.required!.add(name);
     }
   }
 
   #within(depth: number): void {
     if (depth >= BOUNDS.schemaLevels.most) this.refuse(beyond("schemaLevels"));
+    if (depth > this.#deepest) this.#deepest = depth;
   }
 
   #led(ref: string): Json {
@@ -99,6 +161,8 @@ export class SchemaSpelling {
   }
 
   #followed(ref: string): Json {
+    if (ref.length > LONGEST_REFERENCE) this.refuse(`the reference ${ref.slice(0, 100)}`);
+    if (ref.includes("%") || ref.includes("~")) this.pay(ESCAPED * ref.length);
     let found: Json | undefined = this.root;
     for (const step of ref.replace(/^#\/?/, "").split("/"))
       if (step !== "") {
@@ -159,7 +223,23 @@ interface MergedSchema {
   words: Record<string, Json>;
   properties: Record<string, Json> | undefined;
   required: Set<Json> | undefined;
+  /** Below it. */
+  levels: number;
 }
+
+/** A part as it was made, and what it was counted as. */
+interface MadeSchema {
+  readonly schema: JsonObject;
+  readonly parts: number;
+  readonly letters: number;
+  /** Below it. */
+  readonly levels: number;
+}
+
+/** Characters of a reference. */
+const LONGEST_REFERENCE = 1_024;
+/** A character of a reference with escapes is so many times the work of another. */
+const ESCAPED = 8;
 
 function decoded(step: string): string | undefined {
   try {

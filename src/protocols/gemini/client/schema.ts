@@ -49,7 +49,10 @@ export function subset(root: JsonObject, of: string, purse: Purse, lose: () => v
   return convert(root, 0, new SchemaSpelling(root, of, purse, lose));
 }
 
-function convert(raw: Json, depth: number, s: SchemaSpelling): JsonObject {
+const convert = (raw: Json, depth: number, s: SchemaSpelling): JsonObject =>
+  s.once(raw, depth, () => converted(raw, depth, s));
+
+function converted(raw: Json, depth: number, s: SchemaSpelling): JsonObject {
   if (raw === false) s.lose();
   s.part(depth);
   const node = s.flat(raw, depth);

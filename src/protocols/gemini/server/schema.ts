@@ -2,7 +2,7 @@
 import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { isObject } from "../../json.ts";
-import { camel } from "../words.ts";
+import { secondNames } from "../words.ts";
 
 /** Members that hold a schema, lists of schemas, and schemas by name. */
 const ONE = new Set([
@@ -34,7 +34,12 @@ const COUNTS = new Set([
   "maxProperties",
 ]);
 
-const SPELT = new Set([...SEVERAL, ...COUNTS, "additionalProperties", "propertyOrdering"]);
+const FIRST: ReadonlyMap<string, string> = secondNames([
+  ...SEVERAL,
+  ...COUNTS,
+  "additionalProperties",
+  "propertyOrdering",
+]);
 
 /** What only this wire has: an order of members, and a word for what may be null. */
 const OURS = new Set(["propertyOrdering", "nullable"]);
@@ -45,7 +50,7 @@ export function schemaOf(schema: JsonObject): JsonObject {
   const out: Record<string, Json | undefined> = {};
   for (const key in schema) {
     const value = schema[key];
-    const name = key.includes("_") && SPELT.has(camel(key)) ? camel(key) : key;
+    const name = FIRST.get(key) ?? key;
     if (OURS.has(name)) {
       changed = true;
       continue;

@@ -1,13 +1,16 @@
+import { BOUNDS } from "../../../lib/bounds.ts";
+import { exceed } from "../../../model/excess.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, Opt } from "../../../model/values.ts";
 import { isObject, list, object, present, text } from "../../json.ts";
-import { snake } from "../one-spelling.ts";
+import { snake } from "../../names.ts";
 import { came, ID, malformed } from "../words.ts";
 import { schemaOf } from "./schema.ts";
 
 /** Every kind of hosted tool is a member by itself, and several may stand in one entry. */
 export function toolsOf(tools: unknown): Tool[] {
-  return list(tools).flatMap((raw, i) => {
+  // The host has counted the entries: here one entry declares many.
+  const all = list(tools).flatMap((raw, i) => {
     const at = `tools[${i}]`;
     if (!isObject(raw)) return malformed(at, "must be a tool");
     return Object.keys(raw).flatMap((member): Tool[] => {
@@ -17,6 +20,8 @@ export function toolsOf(tools: unknown): Tool[] {
       return list(value).map((one, k) => declared(one, `${at}.functionDeclarations[${k}]`));
     });
   });
+  if (all.length > BOUNDS.tools.most) exceed("tools", undefined, { param: "tools" });
+  return all;
 }
 
 const SEARCHES: ReadonlySet<string> = new Set(["googleSearch", "googleSearchRetrieval"]);

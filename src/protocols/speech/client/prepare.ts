@@ -1,7 +1,7 @@
 // The dialect, on both lanes. A model that counts in events alone is asked for them: the client gets sound all the same.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { fits } from "../../pattern.ts";
+import { fits } from "../../../lib/glob.ts";
 import type { SpeechDialect } from "../dialect.ts";
 import { STREAM_FORMAT } from "../words.ts";
 

@@ -3,7 +3,7 @@ import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { text } from "../../json.ts";
-import { fits } from "../../pattern.ts";
+import { fits } from "../../../lib/glob.ts";
 import type { TranscriptDialect } from "../dialect.ts";
 import { timesIn } from "../server/request.ts";
 import { FORMAT, isPlain, TIMES } from "../words.ts";

@@ -77,7 +77,7 @@ export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void 
       value=${value.models}
       set=${(models: string) => put({ models })}
       placeholder="openai/*, fast"
-      hint="Names or patterns with one star; everything when empty."
+      hint="Names or patterns, in which * stands for any text. Empty: all models."
     />
     <div class="filters">
       <${Select}

@@ -1,0 +1,73 @@
+// What references spell is counted without being made: a schema of a few bytes that spells millions is refused for the price of its bytes.
+import { expect, it } from "vitest";
+import { BOUNDS } from "../../../src/lib/bounds.ts";
+import { subset } from "../../../src/protocols/gemini/client/schema.ts";
+import type { JsonObject } from "tollgate/plugin";
+import { worked } from "../../kit/processor.ts";
+
+const ref = (i: number) => ({ $ref: `#/$defs/l${i}` });
+/** As a client's text is read: no two parts are one object. */
+const bomb = (levels: number, twice: (i: number) => JsonObject): JsonObject => {
+  const $defs: Record<string, JsonObject> = { l0: { type: "string" } };
+  for (let i = 1; i <= levels; i++) $defs[`l${i}`] = twice(i - 1);
+  const whole = { type: "object", properties: { a: ref(levels) }, $defs };
+  return JSON.parse(JSON.stringify(whole)) as JsonObject;
+};
+const BOMBS: { readonly [name: string]: JsonObject } = {
+  members: bomb(25, (i) => ({ type: "object", properties: { a: ref(i), b: ref(i) } })),
+  choices: bomb(25, (i) => ({ anyOf: [ref(i), ref(i)] })),
+  lists: bomb(25, (i) => ({
+    type: "object",
+    properties: {
+      a: { type: "array", items: ref(i) },
+      b: { type: "array", items: { anyOf: [ref(i), ref(i)] } },
+    },
+  })),
+  sums: bomb(25, (i) => ({
+    type: "object",
+    properties: { a: { allOf: [ref(i), ref(i)] }, b: ref(i) },
+  })),
+};
+const purse = () => ({ left: BOUNDS.schemaSpelled.most });
+
+it.each(Object.entries(BOMBS))(
+  "of doubled %s is refused for what its bytes cost",
+  (_name, schema) => {
+    const refused = () => expect(() => subset(schema, "tools.f", purse(), () => {})).toThrow();
+    refused();
+    const before = worked();
+    for (let i = 0; i < 20; i++) refused();
+    // Making what it may spell takes some 80 ms; of all of them together there is less time here than of ten such.
+    expect((worked() - before) / 20).toBeLessThan(20);
+  },
+);
+
+it("of doubled sums that come to little is what they come to", () => {
+  const schema = bomb(20, (i) => ({ allOf: [ref(i), ref(i)] }));
+  expect(subset(schema, "tools.f", purse(), () => {})).toEqual({
+    type: "object",
+    properties: { a: { type: "string" } },
+  });
+});
+
+it("is made alike wherever a reference leads to it", () => {
+  const point = { type: "object", properties: { x: { type: "number" } }, required: ["x"] };
+  const schema = JSON.parse(
+    JSON.stringify({
+      type: "object",
+      properties: { a: { $ref: "#/$defs/p" }, b: { type: "array", items: { $ref: "#/$defs/p" } } },
+      $defs: { p: point },
+    }),
+  ) as JsonObject;
+  expect(subset(schema, "tools.f", purse(), () => {})).toEqual({
+    type: "object",
+    properties: { a: point, b: { type: "array", items: point } },
+  });
+});
+
+it("with a reference longer than any is refused before it is taken apart", () => {
+  const schema = { type: "object", properties: { a: { $ref: `#/${"~1%41/".repeat(1e6)}` } } };
+  const before = worked();
+  expect(() => subset(schema, "tools.f", purse(), () => {})).toThrow(/the reference #/);
+  expect(worked() - before).toBeLessThan(500);
+});

@@ -1,0 +1,169 @@
+// Whatever text a client puts wherever a text or a name can stand, no codec handles its characters one by one: all that is done
+// with a request costs a few passes of the engine's own JSON over it. Every protocol that is exported is tried, in its own review's places.
+import { readdirSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { faultOf, type JsonObject, type Kind, type Protocol } from "tollgate/plugin";
+import { look } from "tollgate/protocols/look";
+import { asking, outgoing, sending } from "tollgate/testing";
+import { oneReading } from "../../../src/walk/stations/ambiguous-keys.ts";
+import { SENT } from "../../walk/clients.ts";
+import { mixed, namesIn, reviewed, stringsIn, wordsOf, type Place } from "./places.ts";
+import { bodies } from "./requests.ts";
+
+const ROOT = new URL("../../../src/protocols/", import.meta.url);
+
+/** Every protocol that some folder makes without being told anything. */
+async function exported(): Promise<Map<string, Protocol<Kind>>> {
+  const found = new Map<string, Protocol<Kind>>();
+  for (const entry of readdirSync(ROOT, { withFileTypes: true })) {
+    if (!entry.isDirectory()) continue;
+    const files = readdirSync(new URL(`${entry.name}/`, ROOT));
+    if (!files.includes("index.ts")) continue;
+    const all = (await import(new URL(`${entry.name}/index.ts`, ROOT).href)) as object;
+    for (const [name, make] of Object.entries(all) as [string, unknown][]) {
+      const made = protocolFrom(make);
+      if (made) found.set(name, made);
+    }
+  }
+  return found;
+}
+
+function protocolFrom(make: unknown): Protocol<Kind> | undefined {
+  if (typeof make !== "function" || make.length > 1) return undefined;
+  try {
+    const made = (make as () => Partial<Protocol<Kind>>)();
+    return made?.id !== undefined && made.work && made.client
+      ? (made as Protocol<Kind>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const protocols = await exported();
+/** Of one wire the first. */
+const served = [...protocols].filter(
+  ([name, { id, server }]) =>
+    server && [...protocols].find(([, one]) => one.id === id)![0] === name,
+);
+
+/** A first look, and the one that convicts. */
+const [SMALL, LARGE] = [4 * 1024, 256 * 1024];
+/** Passes of JSON that one stage may cost. The worst that is native comes to less than half; a callback for each letter to a hundred. */
+const PASSES = 20;
+const small = mixed(SMALL);
+const large = mixed(LARGE);
+
+type Stage = readonly [name: string, run: (body: JsonObject) => unknown];
+
+/** All that reads a request before it leaves. */
+function stagesOf({ server, client, work }: Protocol<Kind>): Stage[] {
+  const targets = [...protocols].filter(([, one]) => one.work.kind === work.kind);
+  return [
+    ["keys", (body) => oneReading(body, server!.schema)],
+    ["look", (body) => look(body)],
+    ["survey", (body) => server!.survey(body)],
+    ["conversation", (body) => server!.conversation?.(body)],
+    ["prepare", (body) => client!.prepare?.(outgoing(body), asking())],
+    ["request", (body) => server!.request(body, "generate")],
+    ...targets.map(([name, target]): Stage => [
+      `to ${name}`,
+      (body) => sending(target.client!, server!.request(body, "generate"), asking()).body,
+    ]),
+  ];
+}
+
+const spent = (run: () => unknown): { wall: number; processor: number } => {
+  const cpu = process.threadCpuUsage();
+  // By the clock: a first look that acquits, and is free. It convicts none.
+  const since = performance.now();
+  try {
+    run();
+  } catch (error) {
+    if (!faultOf(error)) throw error;
+  }
+  const wall = performance.now() - since;
+  const { user, system } = process.threadCpuUsage(cpu);
+  return { wall, processor: (user + system) / 1000 };
+};
+
+const pass = (body: JsonObject) => () => JSON.parse(JSON.stringify(body)) as unknown;
+const least = (of: () => number): number => Math.min(of(), of(), of());
+
+/** So much processor time is measured that the ticks in which it is counted do not matter. */
+function mean(run: () => unknown): number {
+  let [all, times] = [0, 0];
+  while (all < 24 && times < 20) {
+    all += spent(run).processor;
+    times++;
+  }
+  return all / times;
+}
+
+/** Why it is too slow; undefined: it is not. */
+function slow(stages: readonly Stage[], place: Place, k: number): string | undefined {
+  const body = place.body(small[k]!);
+  const all = () => {
+    for (const [, run] of stages) spent(() => run(body));
+  };
+  if (spent(all).wall < 0.4) return undefined;
+  const allowed = (PASSES / 2) * least(() => spent(pass(body)).wall);
+  const whole = place.body(large[k]!);
+  let yard: number | undefined;
+  for (const [name, run] of stages) {
+    if (least(() => spent(() => run(body)).wall) < allowed) continue;
+    yard ??= mean(pass(whole));
+    const took = mean(() => run(whole));
+    if (took > PASSES * yard)
+      return `${place.at} ${large[k]!.slice(0, 24)}… ${name}: ${took.toFixed(1)} ms, and a pass of JSON is ${yard.toFixed(1)} ms`;
+  }
+  return undefined;
+}
+
+const once = <T>(all: Iterable<T>): T[] => [...all];
+
+describe.each(served)("%s", (_name, protocol) => {
+  const { id, client, work } = protocol;
+  const start = JSON.parse(
+    JSON.stringify(client!.request(work.sample("m"), asking())),
+  ) as JsonObject;
+  const corpus: JsonObject[] = [
+    start,
+    ...SENT.filter(([, of]) => of === id).map(([, , body]) => body as JsonObject),
+    ...Object.values(bodies[id] ?? {}).map((made) => made(2)),
+  ];
+  const stages = stagesOf(protocol);
+
+  it("has places to try", () => expect(once(stringsIn(corpus)).length).toBeGreaterThan(0));
+
+  it("reads a text anywhere at the speed of JSON", () => {
+    const wrong: string[] = [];
+    const all = [...stringsIn(corpus), ...reviewed(protocol, start)];
+    // Each place with two of the texts: neighbours have the others.
+    for (const [i, place] of all.entries())
+      for (const k of [i % small.length, (i * 3 + 1) % small.length]) {
+        const why = slow(stages, place, k);
+        if (why) wrong.push(why);
+      }
+    expect(wrong).toEqual([]);
+  }, 60_000);
+
+  it("reads words that mean the same anywhere at the speed of JSON", () => {
+    const wrong: string[] = [];
+    for (const [i, place] of once(wordsOf(start)).entries())
+      for (const k of place.at.endsWith("]") ? [1, i % small.length] : small.keys()) {
+        const why = slow(stages, place, k);
+        if (why) wrong.push(why);
+      }
+    expect(wrong).toEqual([]);
+  }, 60_000);
+
+  it("reads names anywhere at the speed of JSON", () => {
+    const wrong: string[] = [];
+    for (const place of namesIn(corpus)) {
+      const why = slow(stages, place, 0);
+      if (why) wrong.push(why);
+    }
+    expect(wrong).toEqual([]);
+  }, 60_000);
+});

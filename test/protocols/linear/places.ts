@@ -1,0 +1,199 @@
+// Where a client's text can stand in a body, for any protocol: in its review, in the bodies that tests have, and under the
+// words that mean something wherever they stand. And the texts that are worst for whatever reads them.
+import type { Inside, Json, JsonObject, Protocol, Reviewed } from "tollgate/plugin";
+import { all, ACCOUNTS, CACHE_HINTS, CACHE_MARKS, ROUTING, STATE } from "tollgate/protocols/look";
+
+/** A body with a text, or a name, at one place of it. */
+export interface Place {
+  readonly at: string;
+  readonly body: (text: string) => JsonObject;
+}
+
+/** Characters that some reader handles one by one: escapes, separators, letters of two and of four bytes. */
+const ALPHABETS = [
+  "x",
+  "é",
+  "😀",
+  "中",
+  "%C3",
+  "%25",
+  "%2f",
+  "_a",
+  "A",
+  "a.",
+  "/",
+  "~1",
+  "-",
+  " ",
+  "\n",
+  "\r",
+  "\t",
+  '"',
+  "\\",
+  "[]",
+  "{",
+  "=",
+  "&a=1",
+  ",",
+  ":",
+  ";",
+  "@",
+  "<",
+  "0",
+  "1ms",
+] as const;
+
+/** What a text may begin with to be read as more than a text. */
+const BEGINNINGS = [
+  "",
+  "https://a.googleapis.com/",
+  "https://",
+  "data:image/png;base64,",
+  "data:",
+  "#/",
+  "tg1.",
+  "{",
+] as const;
+
+/** Runs of every alphabet after one another, of about so many characters in all. */
+const runs = (length: number): string =>
+  ALPHABETS.map((a) => a.repeat(Math.ceil(length / ALPHABETS.length / a.length))).join("");
+
+/** Each beginning with runs of every alphabet. */
+export const mixed = (length: number): readonly string[] =>
+  BEGINNINGS.map((beginning) => beginning + runs(length));
+
+/** Each beginning with each alphabet alone. */
+export function* pure(length: number): Generator<readonly [name: string, text: string]> {
+  for (const beginning of BEGINNINGS)
+    for (const alphabet of ALPHABETS)
+      yield [
+        `${beginning}${JSON.stringify(alphabet)}…`,
+        beginning + alphabet.repeat(Math.ceil(length / alphabet.length)),
+      ];
+}
+
+/** Every place of these bodies where a string stands, of each kind of place one. */
+export function* stringsIn(bodies: Iterable<JsonObject>): Generator<Place> {
+  const seen = new Set<string>();
+  for (const body of bodies)
+    for (const path of leaves(body)) {
+      const at = path.map((step) => (typeof step === "number" ? "[]" : step)).join(".");
+      if (seen.has(at)) continue;
+      seen.add(at);
+      yield { at, body: (text) => replaced(body, path, text) as JsonObject };
+    }
+}
+
+type Path = readonly (string | number)[];
+
+function* leaves(value: Json, at: Path = []): Generator<Path> {
+  if (typeof value === "string" && !FIXED.has(at.at(-1)!)) yield at;
+  if (typeof value !== "object" || value === null) return;
+  for (const key of Object.keys(value))
+    yield* leaves((value as JsonObject)[key]!, [...at, Array.isArray(value) ? Number(key) : key]);
+}
+
+/** Another word here makes the rest of the body unread: places beside them are what is tried. They are tried in reviews. */
+const FIXED: ReadonlySet<string | number> = new Set(["role"]);
+
+function replaced(value: Json, [first, ...rest]: Path, text: string): Json {
+  if (first === undefined) return text;
+  const inner = replaced((value as JsonObject)[first]!, rest, text);
+  return Array.isArray(value)
+    ? (value as Json[]).with(first as number, inner)
+    : { ...(value as JsonObject), [first]: inner };
+}
+
+/** Every place of a protocol's review, on top of the least that is a body. */
+export function* reviewed({ reviewed: review }: Protocol, least: JsonObject): Generator<Place> {
+  if (!review) return;
+  const seen = new Set<string>();
+  for (const [name, inside] of Object.entries(all(review)))
+    yield* within(inside, name, (value) => ({ ...least, [name]: value }), seen);
+}
+
+type Put = (value: Json) => JsonObject;
+
+/** `seen`: a member of one type of object is the same wherever such an object stands. */
+function* within(inside: Inside, at: string, put: Put, seen: Set<string>): Generator<Place> {
+  yield { at, body: (text) => put(text) };
+  yield { at: `${at}[]`, body: (text) => put([text]) };
+  if (inside === "plain") return;
+  if (inside === "free") return yield { at: `${at}.x`, body: (text) => put({ x: text }) };
+  const [absent, types] = isPair(inside) ? inside : [null, { "": inside as Reviewed }];
+  if (isPair(inside)) yield { at: `${at}[].type`, body: (text) => put([{ type: text }]) };
+  for (const [type, members] of Object.entries(types)) {
+    if (members === "free") continue;
+    const typed = type === "" || type === absent ? {} : { type: type.replace("_*", "_20250305") };
+    const said = "role" in members ? { role: "user" } : {};
+    const many = LISTS.test(at);
+    for (const [name, inner] of Object.entries(members)) {
+      const member = `${type === "" ? at.slice(at.lastIndexOf(".") + 1) : type}.${name}`;
+      if (seen.has(member)) continue;
+      seen.add(member);
+      const one = (value: Json): JsonObject => ({ ...typed, ...said, [name]: value });
+      const here = `${at}${many ? "[]" : ""}.${type}.${name}`;
+      yield* within(inner, here, (value) => put(many ? [one(value)] : one(value)), seen);
+    }
+  }
+}
+
+/** Reviews do not say what is a list: their names do. */
+const LISTS = /(?:s|\bcontent|\binput|\bsystem|\bsummary|\boutput)$/;
+
+const isPair = (
+  inside: Inside,
+): inside is readonly [string | null, { readonly [type: string]: Reviewed | "free" }] =>
+  Array.isArray(inside);
+
+/** Words that mean the same wherever they stand, at the top and inside of a member that no protocol knows. */
+export function* wordsOf(least: JsonObject): Generator<Place> {
+  const words = [...Object.keys(STATE), ...CACHE_MARKS, ...CACHE_HINTS, ...ACCOUNTS, ...ROUTING];
+  for (const word of ["model", "models", "preset", "plugins", "tools", "type", ...words])
+    for (const [how, put] of [
+      ["", (value: Json): JsonObject => ({ ...least, [word]: value })],
+      ["x_stranger.", (value: Json): JsonObject => ({ ...least, x_stranger: { [word]: value } })],
+    ] as const) {
+      yield { at: how + word, body: (text) => put(text) };
+      yield { at: `${how}${word}[]`, body: (text) => put([text]) };
+      yield { at: `${how}${word}[].id`, body: (text) => put([{ id: text }]) };
+    }
+}
+
+/** A member's name at every place where an object stands: many names, as long as a name may be, and all of one alphabet. */
+export function* namesIn(bodies: Iterable<JsonObject>): Generator<Place> {
+  const seen = new Set<string>();
+  for (const body of bodies)
+    for (const path of objects(body)) {
+      const at = `${path.map((step) => (typeof step === "number" ? "[]" : step)).join(".")}.(names)`;
+      if (seen.has(at)) continue;
+      seen.add(at);
+      yield { at, body: (text) => widened(body, path, named(text)) as JsonObject };
+    }
+}
+
+function* objects(value: Json, at: Path = []): Generator<Path> {
+  if (typeof value !== "object" || value === null) return;
+  if (!Array.isArray(value)) yield at;
+  for (const key of Object.keys(value))
+    yield* objects((value as JsonObject)[key]!, [...at, Array.isArray(value) ? Number(key) : key]);
+}
+
+/** As many members as the text has pieces of the longest name. */
+function named(text: string): JsonObject {
+  const members: Record<string, Json> = {};
+  for (let i = 0; i < text.length; i += LONG) members[`${i}${text.slice(i, i + LONG)}`] = 1;
+  return members;
+}
+
+/** Bytes of UTF-8 are up to three times as many. */
+const LONG = 80;
+
+function widened(value: Json, [first, ...rest]: Path, more: JsonObject): Json {
+  if (first === undefined) return { ...(value as JsonObject), ...more };
+  const inner = widened((value as JsonObject)[first]!, rest, more);
+  return Array.isArray(value)
+    ? (value as Json[]).with(first as number, inner)
+    : { ...(value as JsonObject), [first]: inner };
+}

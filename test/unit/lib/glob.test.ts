@@ -1,0 +1,25 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { fits } from "../../../src/lib/glob.ts";
+
+const word = fc.string({ unit: fc.constantFrom("a", "b", "/"), maxLength: 6 });
+const pattern = fc.string({ unit: fc.constantFrom("a", "b", "*"), maxLength: 8 });
+
+it("a pattern fits what the regular expression of the same meaning does, with any number of stars", () => {
+  fc.assert(
+    fc.property(pattern, word, (glob, text) => {
+      const meant = new RegExp(`^${glob.replaceAll("*", ".*")}$`);
+      expect(fits(glob, text)).toBe(meant.test(text));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it.each([
+  ["*seedream*", "seedream-5-0-lite", true],
+  ["*seedream*", "doubao-seedream-4-0", true],
+  ["*flux*", "black-forest-labs/flux-pro", true],
+  ["*flux*", "flu", false],
+  ["a*b*a", "aba", true],
+  ["ab*ba", "aba", false],
+])("%s and %s", (glob, text, expected) => expect(fits(glob, text)).toBe(expected));
