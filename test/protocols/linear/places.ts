@@ -63,16 +63,6 @@ const runs = (length: number): string =>
 export const mixed = (length: number): readonly string[] =>
   BEGINNINGS.map((beginning) => beginning + runs(length));
 
-/** Each beginning with each alphabet alone. */
-export function* pure(length: number): Generator<readonly [name: string, text: string]> {
-  for (const beginning of BEGINNINGS)
-    for (const alphabet of ALPHABETS)
-      yield [
-        `${beginning}${JSON.stringify(alphabet)}…`,
-        beginning + alphabet.repeat(Math.ceil(length / alphabet.length)),
-      ];
-}
-
 /** Every place of these bodies where a string stands, of each kind of place one. */
 export function* stringsIn(bodies: Iterable<JsonObject>): Generator<Place> {
   const seen = new Set<string>();
