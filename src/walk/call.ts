@@ -9,7 +9,7 @@ import { prepare } from "./hooks.ts";
 import type { HostCandidate } from "./mounted.ts";
 import type { Latency } from "./targets/latency.ts";
 import { traceHeaders } from "./trace.ts";
-import { minding } from "./upstream/own-fetch.ts";
+import { minding, type OwnFetch } from "./upstream/own-fetch.ts";
 
 export interface Loss {
   field: string;
@@ -55,7 +55,7 @@ export class HostCall implements Call {
   #over: Error | undefined;
   #aborter: AbortController | undefined;
   #signal: AbortSignal | undefined;
-  #fetch: ProviderAccess["fetch"] | undefined;
+  #own: OwnFetch | undefined;
 
   constructor(x: HostExchange, candidate: HostCandidate, n: number, turn?: Try) {
     this.id = candidate.id;
@@ -108,13 +108,19 @@ export class HostCall implements Call {
   }
   get fetch(): ProviderAccess["fetch"] {
     const { gen, frontend } = this.exchange["~"];
-    return (this.#fetch ??= minding(
+    this.#own ??= minding(
       this,
       gen.fetchFor(this.candidate, this.signal, {
         prepare: (out) => prepare(frontend.chain, out, this),
         trace: () => traceHeaders(this),
       }),
-    ));
+    );
+    return this.#own.fetch;
+  }
+
+  /** Its endpoint has said everything: what it left unread of answers ends. */
+  release(): void {
+    this.#own?.release();
   }
 
   /** It is given up: whatever still goes on for it ends. */

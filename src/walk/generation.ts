@@ -77,7 +77,10 @@ export interface Generation {
   fetchFor(
     candidate: HostCandidate,
     signal: AbortSignal,
-    leaving: { prepare(out: Outgoing): void; trace(): HeadersOut },
+    leaving: {
+      prepare(out: Outgoing): void;
+      trace(): HeadersOut;
+    },
   ): ProviderAccess["fetch"];
   /** Registered secret values out of a text that an upstream wrote. */
   mask(text: string): string;

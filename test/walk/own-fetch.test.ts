@@ -13,7 +13,7 @@ function scene(stage: CallStage = "refused") {
   const away = new AbortController();
   const call = { stage, signal: away.signal };
   const asked: Asked[] = [];
-  const fetch = minding(
+  const { fetch } = minding(
     call,
     (url) =>
       new Promise<Response>((resolve, reject) => {
@@ -31,7 +31,9 @@ it("is unanswered until its provider says something", async () => {
   const job = fetch("/job", JOB);
   expect(call.stage).toBe("unanswered");
   asked[0]!.answer();
-  await job;
+  const answer = await job;
+  expect(call.stage).toBe("unanswered");
+  await answer.text();
   expect(call.stage).toBe("refused");
 });
 
@@ -55,10 +57,10 @@ it("of two at once, one that is answered says nothing of the other", async () =>
   const { call, asked, fetch } = scene();
   const jobs = [fetch("/a", JOB), fetch("/b", JOB)];
   asked[0]!.answer();
-  await jobs[0];
+  await (await jobs[0])!.text();
   expect(call.stage).toBe("unanswered");
   asked[1]!.answer();
-  await jobs[1];
+  await (await jobs[1])!.text();
   expect(call.stage).toBe("refused");
 });
 

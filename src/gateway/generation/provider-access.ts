@@ -1,11 +1,11 @@
 // A provider's own fetch: relative to its base, with the credential for bound origins only.
 import { Agent, type Dispatcher } from "undici";
-import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
+import { BOUNDS } from "../../lib/bounds.ts";
 import { allowed, guard } from "../../lib/egress.ts";
+import type { CallTimes } from "../../config/types.ts";
 import { isMetadata, namesMetadata } from "../../lib/metadata.ts";
 import type { ProxyRoute } from "../../lib/proxy.ts";
 import { fail, faultOf } from "../../model/error.ts";
-import { exceed } from "../../model/excess.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Auth, AuthRefusal, Reach } from "../../plugin/provider.ts";
@@ -16,11 +16,11 @@ import { boundaryOf, isForm } from "../../walk/form/head.ts";
 import { credentialed, renewed, tokenAge } from "../../walk/upstream/credential.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";
+import { classTimes } from "../../walk/upstream/times.ts";
+import { lineAnswer } from "./line-answer.ts";
 import { outward } from "../services/pools.ts";
 
 const CONNECT_MS = 5_000;
-const NO_BODY = new Set([101, 204, 205, 304]);
-
 /** Dials any address: for those that the operator or the plugin's author wrote. */
 const inside = new Agent({ connect: outward(CONNECT_MS, undefined), keepAliveTimeout: 1_000 });
 /** The same through the gateway's proxy, which there is one of. */
@@ -54,6 +54,8 @@ export interface LineOptions {
   signal: AbortSignal;
   /** Of one answer. */
   bound?: "answer" | "modelList";
+  /** Of a call, whose answer is passed on as it comes: how long its head may take, and each pause within its body. */
+  times?: Pick<CallTimes, "firstByteMs" | "idleMs">;
   /** The last word on what leaves; of a call, its prepare hooks. */
   prepare?: (out: OutgoingRequest) => void;
   /** What else the base and the origins bound to it are sent, and no other address. */
@@ -196,8 +198,13 @@ async function signed(
       headers: { ...unsigned.headers, ...own } as Record<string, string>,
       body,
       signal,
+      ...(of.times && { headersTimeout: of.times.firstByteMs, bodyTimeout: of.times.idleMs }),
     });
-    return await toResponse(answer, of.bound ?? "answer");
+    return await lineAnswer(answer, {
+      bound: of.bound ?? "answer",
+      passes: of.times !== undefined,
+      fails: (problem) => brokenOff(of, unsigned, problem),
+    });
   } catch (cause) {
     return unreachable(of, unsigned, cause);
   }
@@ -211,6 +218,8 @@ function unreachable(
   if (faultOf(cause)) throw cause;
   if (signal.aborted) fail("canceled", "The request was given up.", { cause });
   const { code = "", message } = cause as Error & { code?: string };
+  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
+    return fail("timeout", "The provider took too long.", { code: "upstream_timeout", cause });
   if (code.startsWith("address_"))
     return fail(
       "upstream",
@@ -227,30 +236,18 @@ function unreachable(
   });
 }
 
+/** What ended a body before its end. */
+function brokenOff(of: LineOptions, unsigned: UnsignedFetch, cause: unknown): never {
+  const { code } = cause as { code?: string };
+  if (faultOf(cause) || unsigned.signal.aborted || code === "UND_ERR_BODY_TIMEOUT")
+    return unreachable(of, unsigned, cause);
+  return fail("upstream", "The provider's answer broke off.", { code: "truncated", cause });
+}
+
 /** What a line's answer says to a scheme; the plugin that asked may read it all the same. */
 async function refusalOf(answer: Response): Promise<Omit<AuthRefusal, "signal">> {
   const body = Buffer.from(await answer.clone().arrayBuffer()).subarray(0, BOUNDS.refusal.most);
   return { status: answer.status, headers: Object.fromEntries(answer.headers), body };
-}
-
-async function toResponse(answer: Dispatcher.ResponseData, bound: BoundName): Promise<Response> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > BOUNDS[bound].most) {
-      answer.body.destroy();
-      exceed(bound);
-    }
-    chunks.push(chunk);
-  }
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(answer.headers))
-    for (const one of [value ?? []].flat()) headers.append(name, one);
-  return new Response(NO_BODY.has(answer.statusCode) ? null : Buffer.concat(chunks), {
-    status: answer.statusCode,
-    headers,
-  });
 }
 
 /** As the walk asks for it: the way of one call to a native endpoint. */
@@ -266,5 +263,6 @@ export const fetchFor: Generation["fetchFor"] = (candidate, signal, { prepare, t
     signal,
     prepare,
     trace,
+    times: classTimes(candidate),
   }).fetch;
 };

@@ -138,6 +138,8 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
       this.#close();
     } catch (problem) {
       this.end(problem);
+    } finally {
+      this.#call.release();
     }
   }
 

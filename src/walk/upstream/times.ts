@@ -17,6 +17,12 @@ export function timesOf(call: HostCall): HintedTimes {
   return hinted(after(times, call.started - call.began), call.exchange);
 }
 
+/** The operator's for the class of a candidate whose answer is streamed. */
+export function classTimes({ info, "~": { provider } }: HostCandidate): CallTimes {
+  const { timeouts } = provider;
+  return timeouts.classes.get(classOf({ info, stream: true })) ?? timeouts;
+}
+
 /** What is left of the total for a further call. `began`: when the first one did. */
 export function timeLeft(
   x: HostExchange,
