@@ -62,6 +62,19 @@ export const BOUNDS = {
     error: ["too_large", "too_many_parts"],
     beyond: "A list or an object in the body has more than # elements.",
   },
+  stops: {
+    most: 16,
+    of: "stop sequences that the gateway looks for, because the provider's format has none or not so many",
+    error: ["unsupported", "too_many_stop_sequences"],
+    beyond: "More than # stop sequences are not supported with this model. Send fewer.",
+  },
+  stopLength: {
+    most: 256,
+    of: "characters of one such stop sequence",
+    error: ["unsupported", "stop_sequence_too_long"],
+    beyond:
+      "Stop sequences of more than # characters are not supported with this model. Send shorter ones.",
+  },
   formParts: {
     most: 64,
     of: "parts of a form",

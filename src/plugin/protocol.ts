@@ -251,6 +251,12 @@ export interface CallContext extends LossReporter {
   readonly info: ModelInfo;
   /** Whether a stream is asked of upstream. */
   readonly stream: boolean;
+  /**
+   * Makes the host end the answer before the first of these texts, for stop sequences that this format cannot express. The host
+   * closes the connection to the provider and reports `stop` as approximated. Only blocks of text are searched. Absent where no answer
+   * is awaited: such stop sequences are unsupported there.
+   */
+  cutAt?(texts: readonly string[]): void;
   readonly params: { readonly [name: string]: string };
   readonly query: URLSearchParams;
   /** relay: the operator lets this provider keep answers, to be found again by the key that asked for them. Absent = refuse. */

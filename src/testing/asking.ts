@@ -26,7 +26,7 @@ function losing<T extends object>(told: T, strict: boolean): T & LossReporter & 
 /** What a client half is told of a call, for tests that run one without a host. It notes what is declared lost. */
 export function asking(of: Partial<CallContext> = {}, strict = false): CallContext & LossLog {
   const model = of.model ?? "model";
-  const told: Omit<CallContext, "lose"> = {
+  const told: Omit<CallContext, "lose" | "cutAt"> = {
     op: "generate",
     name: "generate",
     model,
@@ -36,7 +36,11 @@ export function asking(of: Partial<CallContext> = {}, strict = false): CallConte
     query: new URLSearchParams(),
     ...of,
   };
-  return losing(told, strict);
+  const made = losing(told, strict);
+  const cutAt = (texts: readonly string[]): void => {
+    if (texts.some((text) => text !== "")) made.lose("stop", "approximated", "emulated");
+  };
+  return Object.defineProperty(made, "cutAt", { value: cutAt }) as CallContext & LossLog;
 }
 
 /** What a server half is told of the answer it writes. */

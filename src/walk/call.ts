@@ -1,4 +1,6 @@
+import { BOUNDS } from "../lib/bounds.ts";
 import { fail } from "../model/error.ts";
+import { exceed } from "../model/excess.ts";
 import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Call, ProviderAccess } from "../plugin/call.ts";
 import type { Op } from "../plugin/protocol.ts";
@@ -49,6 +51,8 @@ export class HostCall implements Call {
   latency: Latency | undefined;
   /** Tokens of one answer that its hold pays for, where a hard budget sets the bound of an endpoint that sends by itself. */
   cap: number | undefined;
+  /** Texts before which its answer ends, where its wire has no field for them. */
+  stops: readonly string[] | undefined;
   /** How far it has come, until its provider takes it on. */
   stage: CallStage = "unsent";
   readonly #ending: ((reason: Error) => void)[] = [];
@@ -152,6 +156,17 @@ export class HostCall implements Call {
     if (this.#lost?.has(said)) return;
     (this.#lost ??= new Set()).add(said);
     this.losses.push({ field, how, code });
+  }
+
+  cutAt(texts: readonly string[]): void {
+    const wanted = [...new Set(texts)].filter((text) => text !== "");
+    if (wanted.length === 0) return;
+    if (wanted.length > BOUNDS.stops.most)
+      exceed("stops", undefined, { param: this.spelling("stop") });
+    if (wanted.some((text) => text.length > BOUNDS.stopLength.most))
+      exceed("stopLength", undefined, { param: this.spelling("stop") });
+    this.lose("stop", "approximated", "emulated");
+    this.stops = wanted;
   }
 
   /** As the client spells it; on the verbatim lane the words are its own already. */

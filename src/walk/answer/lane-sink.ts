@@ -19,6 +19,8 @@ export interface LaneSink {
   /** A stage of the event pipe ends the answer. */
   stop(fault: Fault): void;
   broke(problem: unknown): void;
+  /** The answer ended before its provider did, which is to stop. */
+  enough(): void;
 }
 
 export interface LaneDecoder extends Decoder {

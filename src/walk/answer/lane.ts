@@ -15,6 +15,7 @@ import type { LaneDecoder, LaneSink } from "./lane-sink.ts";
 import { HeldBytes, weight } from "./held-bytes.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
 import { staged, watching } from "./stages.ts";
+import { stoppingAt } from "./stop-texts.ts";
 import { shownWhole, Watched } from "./watched.ts";
 import type { UpstreamResponse } from "../upstream/response.ts";
 import type { Tally } from "../money/tally.ts";
@@ -109,7 +110,7 @@ export function translated(
   sink: LaneSink,
   source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
 ): LaneDecoder {
-  const { emit, fail: failed, together } = written(call, sink);
+  const { emit, fail: failed, together } = written(call, sink, source.stream);
   const client = source.protocol.client!;
   let finished = false;
   const ended = () => {
@@ -153,7 +154,7 @@ interface EventWriter {
 }
 
 /** Where events go: through the hooks' pipe, into the client's protocol. */
-export function written(call: HostCall, sink: LaneSink): EventWriter {
+export function written(call: HostCall, sink: LaneSink, stream = true): EventWriter {
   const x = call.exchange;
   const { answer, tally } = sink;
   const server = x["~"].frontend.server!;
@@ -222,7 +223,14 @@ export function written(call: HostCall, sink: LaneSink): EventWriter {
     if (encoder) encoder.event(event);
     else folded!.event(event);
   };
-  const stages = staged(call, sink, encoder ? withBytes(call, last, sink) : last);
+  const hooked = staged(call, sink, encoder ? withBytes(call, last, sink) : last);
+  const stages = call.stops
+    ? stoppingAt(hooked, {
+        texts: call.stops,
+        whole: !stream,
+        ended: () => stream && sink.enough(),
+      })
+    : hooked;
   return {
     emit(event) {
       if (!sink.over) tally.heard(event);

@@ -47,6 +47,8 @@ export class Tally {
   accepted = false;
   /** The finish has been seen: whatever goes wrong upstream after it changes nothing. */
   ended = false;
+  /** It was ended here before upstream had counted it: upstream may have made more than has come by. */
+  stopped = false;
   upstreamId: string | undefined;
   /** Text that came by, for estimates. */
   textBytes = 0;
@@ -171,7 +173,7 @@ export class Tally {
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     // Upstream has not failed: it was given up, and may have worked until then.
     const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isLocal(of.fault));
-    const left = of.cut && (this.accepted || gaveUp);
+    const left = this.stopped || (of.cut && (this.accepted || gaveUp));
     const costNano = dead
       ? 0n
       : left
@@ -246,7 +248,7 @@ export class Tally {
     // A provider that bills the rest anyway has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
       return larger(seen, this.holdNano);
-    if (this.ended || !this.call.exchange.work.written) return seen;
+    if ((this.ended && !this.stopped) || !this.call.exchange.work.written) return seen;
     if (!this.thinks && this.call.stream) return seen;
     const seconds = (performance.now() - this.call.started) / 1_000 + ahead;
     const output = Math.min(this.#most, Math.ceil(seconds * FASTEST));

@@ -135,7 +135,6 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
       if (!this.#over && !finished) throw truncated();
       this.#drained = true;
       this.#awaitStages();
-      this.#close();
     } catch (problem) {
       this.end(problem);
     } finally {
@@ -157,8 +156,15 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     }
   }
 
+  enough(): void {
+    if (this.#over || this.#drained) return;
+    this.tally.stopped = this.#drained = true;
+    this.#response?.abort(fault("canceled", "stopped at a sequence"));
+    this.#awaitStages();
+  }
+
   end(problem?: unknown): void {
-    if (this.#over) return;
+    if (this.#over || this.tally.stopped) return;
     if (problem !== undefined && !this.tally.ended) return this.#failed(problem, "target");
     this.#drained = true;
     if (!this.#terminal && problem === undefined) {
@@ -170,14 +176,13 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     }
     this.#terminal ||= this.#finishing !== undefined;
     this.#awaitStages();
-    this.#close();
   }
 
   /** All has come in and its end has not come out: a stage keeps it, and no longer than a hook may take. */
   #awaitStages(): void {
-    if (this.#over || this.tally.ended) return;
-    this.#keeper = keeper(this.#call);
+    if (!this.#over && !this.tally.ended) this.#keeper = keeper(this.#call);
     if (this.#keeper) this.#watch(this.#keeper.timeoutMs);
+    this.#close();
   }
 
   content(): void {

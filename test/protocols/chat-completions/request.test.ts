@@ -559,7 +559,6 @@ describe("a request of another protocol", () => {
 
   test.each<[string, Partial<ChatRequest>, string]>([
     ["several choices", { sampling: { n: 2 } }, "n"],
-    ["five stop sequences", { output: { stop: ["1", "2", "3", "4", "5"] } }, "stop"],
     ["an answer kept elsewhere", { state: { previousId: "r" } }, "previous_response_id"],
     ["a conversation kept elsewhere", { state: { conversation: "c" } }, "conversation"],
     ["work in the background", { state: { background: true } }, "background"],

@@ -471,7 +471,6 @@ describe("knobs", () => {
 
   it.each([
     [{ sampling: { n: 2 } }, "unsupported_value"],
-    [{ output: { stop: ["1", "2", "3", "4", "5", "6"] } }, "unsupported_value"],
     [{ state: { previousId: "x" } }, "unsupported_parameter"],
     [{ state: { conversation: "x" } }, "unsupported_parameter"],
     [{ state: { background: true } }, "unsupported_parameter"],

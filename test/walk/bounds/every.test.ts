@@ -6,6 +6,7 @@ import { schemas } from "./gemini.ts";
 import { providers } from "./providers.ts";
 import { requests } from "./requests.ts";
 import { sockets } from "./sockets.ts";
+import { stops } from "./stops.ts";
 import { judge, type Driver } from "./way.ts";
 
 const DRIVERS: Record<BoundName, Driver> = {
@@ -14,6 +15,7 @@ const DRIVERS: Record<BoundName, Driver> = {
   ...sockets,
   ...providers,
   ...answers,
+  ...stops,
   answer: { ...answers.answer, ...providers.answer },
   inFlight: { ...requests.inFlight, ...providers.inFlight },
   refusal: { ...answers.refusal, ...providers.refusal },

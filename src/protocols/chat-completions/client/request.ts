@@ -1,9 +1,17 @@
 // Client half: a request as a body. Here stands what OpenAI itself would be told; `prepare` then says it in the words of
 // the backend at hand, on both lanes alike.
 import { fail } from "../../../model/error.ts";
-import type { CallContext, Body, ChatRequest, Json, JsonObject } from "../../../plugin/index.ts";
+import type {
+  CallContext,
+  Body,
+  ChatRequest,
+  Json,
+  JsonObject,
+  Opt,
+} from "../../../plugin/index.ts";
 import { fitName } from "../../names.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
+import { leaveStops } from "../../stops.ts";
 import { returned } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { reasoningOf } from "../server/request.ts";
@@ -39,7 +47,7 @@ export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): 
     logit_bias: r.sampling.logitBias,
     logprobs: r.sampling.logprobs === undefined ? undefined : true,
     top_logprobs: r.sampling.logprobs || undefined,
-    stop: r.output.stop,
+    stop: stopTo(r, of),
     verbosity: r.output.verbosity,
     modalities: modalitiesOf(r),
     response_format: (own?.["response_format"] ?? formatOf(r)) as Json | undefined,
@@ -59,6 +67,15 @@ export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): 
   return returned(body, own, KNOWN_INSIDE, to.lose);
 }
 
+/** Stop sequences that the API takes. */
+const MOST_STOPS = 4;
+
+/** The host looks for those beyond. */
+function stopTo({ output: { stop } }: ChatRequest, of: CallContext): Opt<Json> {
+  leaveStops(stop?.slice(MOST_STOPS) ?? [], of);
+  return stop?.slice(0, MOST_STOPS);
+}
+
 /** What would have to be ignored to go on is refused instead: another candidate may be able to. */
 function possible(r: ChatRequest, of: CallContext): void {
   const no = (message: string, param: string) =>
@@ -66,7 +83,6 @@ function possible(r: ChatRequest, of: CallContext): void {
   if (of.op !== "generate") no("This model's protocol cannot count tokens.", "model");
   if ((r.sampling.n ?? 1) > 1)
     no("Several choices in one answer cannot be translated. Ask for n: 1.", "n");
-  if ((r.output.stop?.length ?? 0) > 4) no("This model takes at most four stop sequences.", "stop");
   if (r.state.previousId !== undefined)
     no(
       "This model's provider keeps no answers. Send the whole history instead.",

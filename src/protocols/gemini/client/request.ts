@@ -1,3 +1,4 @@
+import { leaveStops } from "../../stops.ts";
 import { put } from "../../../lib/member.ts";
 import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
@@ -94,11 +95,12 @@ function restOf(
   return { passed: { fields: passed, config: within }, kept };
 }
 
+/** Stop sequences that the API takes. */
+const MOST_STOPS = 5;
+
 /** What changes the answer's very shape. */
 function refuse(r: ChatRequest): void {
   if ((r.sampling.n ?? 1) > 1) unsayable("n > 1", "n", "unsupported_value");
-  if ((r.output.stop?.length ?? 0) > 5)
-    unsayable("More than five stop sequences", "stop", "unsupported_value");
   const { previousId, conversation, background } = r.state;
   if (previousId !== undefined)
     unsayable("previous_response_id", "previous_response_id", "unsupported_parameter");
@@ -145,6 +147,7 @@ function foreign(r: ChatRequest, { of }: GeminiEncoding): void {
 function config(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEncoding): JsonObject {
   const { temperature, topP, topK, presence, frequency, logprobs } = r.sampling;
   const stop = (r.output.stop ?? []).filter((s) => s !== "");
+  leaveStops(stop.slice(MOST_STOPS), e.of);
   return present({
     maxOutputTokens: r.output.maxTokens,
     temperature,
@@ -153,7 +156,7 @@ function config(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEnc
     presencePenalty: presence,
     frequencyPenalty: frequency,
     seed: seedTo(r, e),
-    stopSequences: stop.length > 0 ? stop : undefined,
+    stopSequences: stop.length > 0 ? stop.slice(0, MOST_STOPS) : undefined,
     responseLogprobs: logprobs === undefined ? undefined : true,
     logprobs: logprobs || undefined,
     responseModalities: modalitiesTo(r, e),

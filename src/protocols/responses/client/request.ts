@@ -1,4 +1,5 @@
 // Client half: a request as a body, with what this wire cannot say refused or declared.
+import { leaveStops } from "../../stops.ts";
 import { fail } from "../../../model/error.ts";
 import type {
   CallContext,
@@ -43,6 +44,7 @@ export function request(r: ChatRequest, of: CallContext, dialect: ResponsesDiale
   const losses = once(of);
   const reasons = reasonsFor(dialect, of.info, of.model);
   refuse(r);
+  leaveStops(r.output.stop ?? [], of);
   const sampling = samplingFor(r, of);
   forgo({ ...r, sampling }, losses, native);
   const turns = itemsTo(r.turns, speaking(r.tools), losses);
@@ -115,8 +117,6 @@ function refuse({ sampling, output }: ChatRequest): void {
   const no = (param: string, message: string) =>
     fail("unsupported", message, { param, code: "unsupported_parameter" });
   if ((sampling.n ?? 1) > 1) no("n", "This model's protocol gives one answer; n must be 1.");
-  if (output.stop && output.stop.length > 0)
-    no("stop", "This model's protocol has no stop sequences.");
   if (output.modalities?.some((m) => m !== "text"))
     no("modalities", "This model's protocol answers in text only.");
 }
