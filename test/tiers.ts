@@ -59,6 +59,7 @@ export const FILES: Readonly<Record<Exclude<Tier, "commit">, readonly string[]>>
     "test/rig/clock.test.ts",
     "test/rig/crash.test.ts",
     "test/rig/cuts.test.ts",
+    "test/rig/drills.test.ts",
     "test/rig/failover.test.ts",
     "test/rig/faults.test.ts",
     "test/rig/fleet.test.ts",

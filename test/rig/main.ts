@@ -45,6 +45,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   clock: () => import("./clock.ts"),
   traces: () => import("./traces.ts"),
   metrics: () => import("./metrics.ts"),
+  drills: () => import("./drills.ts"),
   template: () => import("./template.ts"),
   author: () => import("./author.ts"),
   "access-log": () => import("./access-log.ts"),
