@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import { createLists } from "../../../../src/catalogue/lists.ts";
 import type { Services } from "../../../../src/gateway/services/services.ts";
+import { Health } from "../../../../src/gateway/services/health.ts";
 import { createLedger } from "../../../../src/gateway/services/ledger-queue.ts";
 import { WorkerPool } from "../../../../src/gateway/workers/pool.ts";
 import type { WorkerConfig } from "../../../../src/gateway/workers/commands.ts";
@@ -71,6 +72,7 @@ async function made(size: number, first: WorkerConfig) {
     observing,
     claims: { gone() {} },
     ledger: createLedger(store),
+    health: new Health(),
   } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
   const listen = [{ host: "127.0.0.1", port: 0 }] as never;
