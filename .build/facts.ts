@@ -1,4 +1,5 @@
-// Makes plugins/providers/facts/<provider>.json from the collected list in test/fixtures/facts/models.json.
+// Makes plugins/providers/facts/<provider>.json from the lists in test/fixtures/facts: models.json, and tools.json with the
+// prices of tools that providers run.
 //
 //     npx node --conditions=tollgate-source .build/facts.ts
 //
@@ -10,6 +11,7 @@ import type { Can, Facts, ImageFacts, ModelInfo, Price, PriceLine, Unit } from "
 
 const root = new URL("..", import.meta.url).pathname;
 const SOURCE = join(root, "test/fixtures/facts/models.json");
+const TOOLS = join(root, "test/fixtures/facts/tools.json");
 export const TARGET = join(root, "plugins/providers/facts");
 
 /** Its facts are written by hand, beside its code: that list knows which of these prices the vendor itself states. */
@@ -63,11 +65,49 @@ interface Rates {
 }
 
 export function readList(text: string = readFileSync(SOURCE, "utf8")): Listed[] {
-  const keep = (_key: string, value: unknown, context: { source: string }): unknown =>
-    typeof value === "number" ? { digits: context.source } : value;
-  return (
-    JSON.parse(text, keep as (key: string, value: unknown) => unknown) as { models: Listed[] }
-  ).models;
+  return (digitsOf(text) as { models: Listed[] }).models;
+}
+
+/** Prices of tools that a provider runs for some of its models. */
+export interface ListedTools {
+  provider: string;
+  models: string;
+  prices: Amounts;
+  once?: string[];
+  sizes?: Amounts;
+  as_of: string;
+}
+
+const keep = (_key: string, value: unknown, context: { source: string }): unknown =>
+  typeof value === "number" ? { digits: context.source } : value;
+const digitsOf = (text: string): unknown =>
+  JSON.parse(text, keep as (key: string, value: unknown) => unknown);
+
+export const readTools = (text: string = readFileSync(TOOLS, "utf8")): ListedTools[] =>
+  (digitsOf(text) as { tools: ListedTools[] }).tools;
+
+const each = (unit: Unit, { digits }: Digits, variant?: PriceLine["variant"]): PriceLine => ({
+  unit,
+  usd: digits,
+  per: 1,
+  ...(variant && { variant }),
+});
+
+/** The lines of tools that this model's provider runs. */
+function toolLines(m: Listed, tools: readonly ListedTools[]): PriceLine[] {
+  const of = tools.find((t) => t.provider === m.provider && new RegExp(t.models).test(m.model));
+  if (!of || m.kind !== "chat") return [];
+  const sizes = Object.entries(of.sizes ?? {}) as [string, Digits][];
+  return [
+    ...(Object.entries(of.prices) as [Unit, Digits][]).flatMap(([unit, price]) =>
+      of.once?.includes(unit)
+        ? [each(unit, price, { first: true }), each(unit, { digits: "0" })]
+        : [each(unit, price)],
+    ),
+    ...sizes.map(([quality, price]) => each("requests", price, { quality })),
+    // A size that is not known is taken to be the last one, which costs most.
+    ...sizes.slice(-1).map(([, price]) => each("requests", price)),
+  ];
 }
 
 const per1M = (unit: Unit, amount: Digits | undefined): PriceLine[] =>
@@ -163,8 +203,16 @@ function imageOf(m: Listed): ImageFacts | undefined {
   return m.kind === "image" && Object.keys(image).length > 0 ? image : undefined;
 }
 
-function infos(m: Listed): ModelInfo[] {
-  const price = priceOf(m);
+/** Tools cost the same in every season of a price. */
+const withLines = (price: Price, more: readonly PriceLine[]): Price => ({
+  ...price,
+  lines: [...price.lines, ...more],
+  ...(price.otherwise && { otherwise: withLines(price.otherwise, more) }),
+});
+
+function infos(m: Listed, tools: readonly ListedTools[]): ModelInfo[] {
+  const own = priceOf(m);
+  const price = own && withLines(own, toolLines(m, tools));
   const limits = {
     ...(m.context && { context: Number(m.context.digits) }),
     ...(m.max_output && { output: Number(m.max_output.digits) }),
@@ -189,13 +237,16 @@ function infos(m: Listed): ModelInfo[] {
 }
 
 /** Provider → file text, one model a line. */
-export function files(list: readonly Listed[]): Map<string, string> {
+export function files(
+  list: readonly Listed[],
+  tools: readonly ListedTools[] = readTools(),
+): Map<string, string> {
   const texts = new Map<string, string>();
   for (const [provider, models] of Map.groupBy(list, (m) => m.provider)) {
     if (BY_HAND.has(provider)) continue;
     // As old as its oldest entry: no reader may think that all of it was looked at later.
     const asOf = models.map((m) => m.as_of).sort()[0]!;
-    const facts: Facts = { asOf, models: models.flatMap(infos) };
+    const facts: Facts = { asOf, models: models.flatMap((m) => infos(m, tools)) };
     const rows = facts.models.map((info) => `    ${JSON.stringify(info)}`);
     texts.set(provider, `{\n  "asOf": "${asOf}",\n  "models": [\n${rows.join(",\n")}\n  ]\n}\n`);
   }

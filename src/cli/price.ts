@@ -14,6 +14,11 @@ const WORDS: { readonly [unit in Unit]?: string } = {
   images: "an image",
   megapixels: "a megapixel",
   searches: "a search",
+  fetches: "a fetched page",
+  file_searches: "a file search",
+  map_searches: "a map search",
+  code_sessions: "a code session",
+  tool_runs: "a run of another tool",
   seconds: "a second",
   requests: "a request",
 };

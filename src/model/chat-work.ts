@@ -1,5 +1,5 @@
 import type { Unit } from "./usage.ts";
-import type { Work } from "./work.ts";
+import type { Portion, Work } from "./work.ts";
 
 const READ = [
   "input",
@@ -17,13 +17,14 @@ export const chatWork: Work<"chat"> = {
   modality: "text",
   listed: false,
   written: true,
-  whole: [["input", "output"], ["images"], ["image_out"]],
-  most({ worst, input, output, n, runs, media }) {
+  whole: [["input", "output"]],
+  most({ worst, input, output, n, runs, media, tools }) {
     if (!worst)
       return [
         [
           { units: ["input"], count: input },
           { units: ["output"], count: output * n },
+          ...tools.map((unit): Portion => ({ units: [unit], count: 1 })),
         ],
       ];
     return [
@@ -31,7 +32,7 @@ export const chatWork: Work<"chat"> = {
         // Each answer is made from the input anew with some backends, and after each run of a tool it is read again.
         { units: media ? [...READ, "audio_in", "image_in"] : READ, count: input * (1 + runs) },
         { units: media ? [...WRITTEN, "audio_out", "image_out"] : WRITTEN, count: output * n },
-        { units: ["searches"], count: runs, optional: true },
+        ...tools.map((unit): Portion => ({ units: [unit], count: runs })),
       ],
     ];
   },

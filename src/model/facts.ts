@@ -87,7 +87,10 @@ export interface PriceLine {
   /** A decimal string: money never passes through a float. */
   usd: string;
   per: 1 | 1_000_000;
-  /** Only for this quality or size; `first`: only for the first one of each image. The most particular line wins. */
+  /**
+   * Only for this quality or size. `first`: only for the first megapixel of each image, and of any other unit for the first one of
+   * a call. The most particular line wins.
+   */
   variant?: Opt<{ quality?: Opt<string>; size?: Opt<string>; first?: Opt<boolean> }>;
 }
 

@@ -3,6 +3,10 @@ import type { Opt } from "./values.ts";
 /**
  * Units do not overlap, so a price is a sum over them; only `reasoning` lies inside `output`
  * and is a count, never a second charge. Absent means not reported; 0 means reported as zero.
+ *
+ * Tools that the provider runs have units of their own: `searches` of the web, `fetches` of a page,
+ * `file_searches`, `map_searches`, `code_sessions` (containers that code ran in), and `tool_runs`
+ * for any other tool.
  */
 export type Unit =
   | "input"
@@ -17,6 +21,11 @@ export type Unit =
   | "images"
   | "megapixels"
   | "searches"
+  | "fetches"
+  | "file_searches"
+  | "map_searches"
+  | "code_sessions"
+  | "tool_runs"
   | "seconds"
   | "seconds_out"
   | "characters"
@@ -40,6 +49,11 @@ export const UNITS = [
   "images",
   "megapixels",
   "searches",
+  "fetches",
+  "file_searches",
+  "map_searches",
+  "code_sessions",
+  "tool_runs",
   "seconds",
   "seconds_out",
   "characters",
@@ -52,6 +66,11 @@ export const PIECE_UNITS: readonly Unit[] = [
   "images",
   "megapixels",
   "searches",
+  "fetches",
+  "file_searches",
+  "map_searches",
+  "code_sessions",
+  "tool_runs",
   "seconds",
   "seconds_out",
   "characters",

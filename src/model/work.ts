@@ -37,6 +37,8 @@ export interface WorkExtent {
   n: number;
   /** How often tools that upstream runs may run. */
   runs: number;
+  /** Units that providers bill such tools by. */
+  tools: readonly Unit[];
   /** Pictures or sound may go in or come out. */
   media: boolean;
   size?: Opt<string>;

@@ -14,7 +14,7 @@ import { chatWork } from "../model/chat-work.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import type { Portion, Work, WorkExtent } from "../model/work.ts";
-import { cost, dearest, type Circumstances } from "./price.ts";
+import { billOf, dearest, type Bill, type Circumstances } from "./price.ts";
 
 export interface Ask extends Circumstances {
   mode: "hard" | "expected" | "soft";
@@ -26,6 +26,8 @@ export interface Ask extends Circumstances {
   inputMost?: Opt<number>;
   /** How often tools that upstream runs may run: after each run it reads all of its input again. */
   runs?: Opt<number>;
+  /** Units that providers bill such tools by. */
+  tools?: Opt<readonly Unit[]>;
   /** Other models that may be asked as well. */
   others?: Opt<readonly Other[]>;
   /** The client's own cap on one answer. */
@@ -59,8 +61,13 @@ export interface Other {
 }
 
 export interface Hold {
+  /** Null where no price holds. */
   nano: bigint | null;
   claim: bigint | null;
+  /** Units that it may come to and that the price has no line for: its amounts are guesses. */
+  lacks: readonly Unit[];
+  /** A service tier that it asks for and that the price does not list. */
+  tier: string | undefined;
   /** Output tokens of one answer that the claim pays for. */
   output: number | undefined;
   /** Output tokens that all its answers can have. */
@@ -116,10 +123,12 @@ export function hold(ask: Ask): Hold {
   const output = written ? outputHeld(ask) : undefined;
   const most = written ? capOf(ask) : 0;
   const worst = ask.price && worstOf(ask, ask.price, most);
-  const claim = ask.mode === "expected" ? likely(ask) : worst;
+  const claim = ask.mode === "expected" ? likely(ask) : (worst?.nano ?? null);
   return {
-    nano: claim === null ? null : bounded(worst),
+    nano: claim === null ? null : bounded(worst?.nano ?? null),
     claim: claim !== null && ask.mode === "soft" ? 1n : bounded(claim),
+    lacks: worst?.lacks ?? [],
+    tier: worst?.tier,
     output,
     most: most * answers(ask),
   };
@@ -137,27 +146,31 @@ const bounded = (nano: bigint | null): bigint | null =>
   nano !== null && nano > MOST_NANO ? MOST_NANO : nano;
 
 /** Every model that is named may be asked, each as often as it may; upstream may grant the terms or not. */
-function worstOf(ask: Ask, price: Price, most: number): bigint | null {
+function worstOf(ask: Ask, price: Price, most: number): Omit<Bill, "lines"> | null {
   const own = { ...ask, mode: "hard" } as const;
-  let sum = termed(own, price, most);
-  for (const { price, limit, context, uses = 1 } of ask.others ?? []) {
+  const bill = termed(own, price, most);
+  if (!bill || !ask.others) return bill;
+  let { nano } = bill;
+  for (const { price, limit, context, uses = 1 } of ask.others) {
     const each = { ...own, price, media: true, inputMost: context ?? ask.inputMost };
-    const nano = termed(each, price, limit ?? Math.max(most, MOST_OUTPUT));
-    if (sum === null || nano === null) return null;
-    sum += nano * BigInt(Math.min(uses, MOST_ANSWERS));
+    const other = termed(each, price, limit ?? Math.max(most, MOST_OUTPUT));
+    if (!other) return null;
+    nano += other.nano * BigInt(Math.min(uses, MOST_ANSWERS));
   }
-  return sum;
+  return { ...bill, nano };
 }
 
-function termed(ask: Ask, price: Price, output: number): bigint | null {
-  let most = worth(ask, price, output);
-  if (most === null) return null;
+/** Under the terms that were asked for, at what the most expensive of the terms cost that upstream may grant instead. */
+function termed(ask: Ask, price: Price, output: number): Bill | null {
+  const bill = billed(ask, price, output);
+  if (!bill || (ask.tier === undefined && !ask.facts)) return bill;
+  let { nano } = bill;
   const terms = [{ tier: undefined }, { facts: undefined }, { tier: undefined, facts: undefined }];
-  for (const other of ask.tier === undefined && !ask.facts ? [] : terms) {
-    const nano = worth({ ...ask, ...other }, price, output);
-    if (nano !== null && nano > most) most = nano;
+  for (const other of terms) {
+    const granted = worth({ ...ask, ...other }, price, output);
+    if (granted !== null && granted > nano) nano = granted;
   }
-  return most;
+  return { ...bill, nano };
 }
 
 /** Of the models that are named, the one that costs most: which of them answers, upstream decides. */
@@ -213,6 +226,7 @@ const extentOf = (ask: Ask, input: number, output: number): WorkExtent => ({
   output,
   n: answers(ask),
   runs: ask.runs ?? 0,
+  tools: ask.tools ?? [],
   media: ask.media ?? false,
   size: ask.size,
   counts: ask.counts ?? NONE,
@@ -222,16 +236,25 @@ const extentOf = (ask: Ask, input: number, output: number): WorkExtent => ({
   pixels: ask.pixels,
 });
 
-/** By the first of the work's measures that the price has lines for. What upstream chooses is taken to be the dearest. */
-function worth(ask: Ask, price: Price, output: number): bigint | null {
+const worth = (ask: Ask, price: Price, output: number): bigint | null =>
+  billed(ask, price, output)?.nano ?? null;
+
+/**
+ * By the first of the work's measures that the price has lines for; without one, the most that any of them is estimated at.
+ * What upstream chooses is taken to be the dearest.
+ */
+function billed(ask: Ask, price: Price, output: number): Bill | null {
   const worst = ask.mode === "hard";
   const input = worst ? Math.max(ask.input, ask.inputMost ?? 0) : ask.input;
   const measures = workOf(ask).most(extentOf(ask, input, output));
+  let most: Bill | null = null;
   for (const measure of measures) {
-    const nano = costOf(measure, price, ask);
-    if (nano !== null) return nano;
+    const bill = costOf(measure, price, ask);
+    if (!bill) return null;
+    if (bill.lacks.length === 0) return bill;
+    if (!most || bill.nano > most.nano) most = bill;
   }
-  return null;
+  return most;
 }
 
 /** What of a request nothing that is sent bounds, by the measure that it is held by. Undefined: all of it is bounded. */
@@ -239,11 +262,11 @@ export function unboundedIn(ask: Ask): Portion["unbounded"] {
   const { price } = ask;
   if (!price) return undefined;
   const measures = workOf(ask).most(extentOf({ ...ask, mode: "hard" }, ask.input, capOf(ask)));
-  const held = measures.find((measure) => costOf(measure, price, ask) !== null);
+  const held = measures.find((measure) => listed(costOf(measure, price, ask)) !== null);
   return held?.find(({ unbounded }) => unbounded)?.unbounded;
 }
 
-function costOf(measure: readonly Portion[], price: Price, ask: Ask): bigint | null {
+function costOf(measure: readonly Portion[], price: Price, ask: Ask): Bill | null {
   const usage: { [unit in Unit]?: number } = {};
   // Brackets go by all that is read.
   const read = measure.find(({ units }) => units[0] === "input")?.count ?? 0;
@@ -258,9 +281,15 @@ function costOf(measure: readonly Portion[], price: Price, ask: Ask): bigint | n
   }
   const round = { ...ask, round: "ceil" } as const;
   const known = ask.size !== undefined && ask.quality !== undefined;
+  const bill = known
+    ? billOf(usage, price, round)
+    : billOf(usage, price, { ...round, dearest: true });
+  if (!bill || bill.lacks.length === 0) return bill;
+  const any = { ...round, dearest: true, size: undefined, quality: undefined };
   return (
-    (known ? cost(usage, price, round) : null) ??
-    cost(usage, price, { ...round, dearest: true }) ??
-    cost(usage, price, { ...round, dearest: true, size: undefined, quality: undefined })
+    (known && listed(billOf(usage, price, { ...round, dearest: true }))) ||
+    billOf(usage, price, any)
   );
 }
+
+const listed = (bill: Bill | null): Bill | null => (bill?.lacks.length === 0 ? bill : null);

@@ -3,7 +3,7 @@ import type { Price } from "../model/facts.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Work } from "../model/work.ts";
 import { halfEven } from "./decimal.ts";
-import { charges, cost } from "./price.ts";
+import { billOf, isExact } from "./price.ts";
 
 export interface Example {
   /** In words: "10,000 tokens in, 1,000 out". */
@@ -18,14 +18,14 @@ export interface Example {
 export function example(work: Work, price: Price | undefined, at: number): Example {
   const [first, ...others] = work.examples;
   for (const { about, usage } of price ? [first, ...others] : []) {
-    const nano = cost(usage, price!, { at });
-    if (nano === null) continue;
-    const lines = charges(usage, price!, { at })!.map(({ unit, count, nano }) => ({
+    const bill = billOf(usage, price!, { at });
+    if (!bill || !isExact(bill)) continue;
+    const lines = bill.lines.map(({ unit, count, nano }) => ({
       unit,
       count,
       nano: halfEven(nano),
     }));
-    return { about, usage, nano, lines };
+    return { about, usage, nano: bill.nano, lines };
   }
   return { ...first, nano: null, lines: [] };
 }

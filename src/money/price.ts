@@ -1,13 +1,18 @@
 // Money: counts and a price in, nano-dollars out. May import: model, lib. Knows no clock, no request, no provider.
 //
-// The rules: every unit that was counted is charged by exactly one line, or the whole is unpriced (null, never 0).
+// Each unit that was counted is charged by exactly one line. The rules:
 //   reasoning      lies inside output. With a line of its own it is charged by that and taken out of output;
 //                  without one it is output like the rest. Never twice.
 //   cache writes   without a line for their lifetime take the nearest listed lifetime (of two, the longer).
 //   pictures       images, megapixels and image_out measure the same goods: one of them that is both counted
-//                  and listed covers those without a line.
+//                  and listed covers those without a line. So do seconds and audio_in, seconds_out and audio_out.
+//   pieces         a price that lists pieces and no tokens charges no tokens.
 //   requests       a fee per call where the price lists one; nothing where it does not.
-//   tier, bracket  see Price; a tier that the price does not know is unpriced.
+//   tier, bracket  see Price.
+//   no line        the highest-priced line that could stand for it (stand-in.ts), and the bill is an estimate.
+//                  So cost(usage) is never below the cost of a part of that usage.
+//   no tier        of a tier that the price does not list, each unit at its highest rate in any tier, and the
+//                  bill is an estimate.
 // Rounding happens once, at the end of a sum: half to even on a bill, up on a hold.
 import { createHash } from "node:crypto";
 import type { Price, PriceLine } from "../model/facts.ts";
@@ -24,6 +29,7 @@ import {
   type Fraction,
 } from "./decimal.ts";
 import { holding } from "./season.ts";
+import { standIn } from "./stand-in.ts";
 
 /** What else decides a price, beside the counts. */
 export interface Circumstances {
@@ -61,55 +67,78 @@ const LIFETIMES = [
   "cache_write_1h",
   "cache_write_12h",
 ] as const;
-const PICTURES = ["images", "megapixels", "image_out"] as const;
+/** Units that measure the same goods. */
+export const SAME_GOODS: readonly (readonly Unit[])[] = [
+  ["images", "megapixels", "image_out"],
+  ["seconds", "audio_in"],
+  ["seconds_out", "audio_out"],
+];
+/** Whichever quality and size it was: the dearest. */
+const ANY = { dearest: true, size: undefined, quality: undefined } as const;
 /** Multipliers leave them alone. */
 const PIECES = new Set<Unit>(PIECE_UNITS);
 const ONE: Fraction = { n: 1n, d: 1n };
 /** Millionths of a unit times pico-dollars a unit, in one nano-dollar. */
 const PER_NANO = 1_000_000_000n;
 
-/** Nano-dollars; null where the price is not known. */
-export function cost(usage: Usage, price: Price, c: Circumstances = {}): bigint | null {
-  const charged = charges(usage, price, c);
-  if (charged === null) return null;
-  const sum = charged.reduce((sum, { nano }) => plus(sum, nano), { n: 0n, d: PER_NANO });
-  return c.round === "ceil" ? ceiling(sum) : halfEven(sum);
+export interface Bill {
+  readonly nano: bigint;
+  readonly lines: readonly ChargeLine[];
+  /** Units that were counted and have no line: they are charged by a stand-in. */
+  readonly lacks: readonly Unit[];
+  /** A service tier that the price does not list. */
+  readonly tier: string | undefined;
 }
 
-/** The bill's lines, exact; null when a unit that was counted has no price. */
-export function charges(
-  usage: Usage,
-  price: Price,
-  c: Circumstances = {},
-): readonly ChargeLine[] | null {
+/** Whether each count was charged at a rate that the price lists for it. */
+export const isExact = ({ lacks, tier }: Bill): boolean => lacks.length === 0 && tier === undefined;
+
+/** Nano-dollars, stand-ins included; null where no price holds at that moment. */
+export const cost = (usage: Usage, price: Price, c: Circumstances = {}): bigint | null =>
+  billOf(usage, price, c)?.nano ?? null;
+
+/** Null where no price holds at that moment, or a count is not a number. */
+export function billOf(usage: Usage, price: Price, c: Circumstances = {}): Bill | null {
   const row = holding(price, c.at);
-  const rate = row && rates(row, usage, c);
-  if (!rate) return null;
-  const charged: ChargeLine[] = [];
-  const add = (unit: Unit, count: number, at: Fraction | undefined): boolean => {
+  if (!row) return null;
+  const { rate, tier } = rates(row, usage, c);
+  const lines: ChargeLine[] = [];
+  const add = (unit: Unit, count: number, at: Fraction | undefined): void => {
     if (count > 0 && at)
-      charged.push({ unit, count, nano: times(at, { n: millionths(count), d: PER_NANO }) });
-    return count <= 0 || at !== undefined;
+      lines.push({ unit, count, nano: times(at, { n: millionths(count), d: PER_NANO }) });
   };
+  let lacks: Unit[] = [];
+  let loose: Rate | undefined;
   for (const unit of UNITS) {
     const at = rate(unit);
     let count = usage[unit] ?? 0;
     if (!(count >= 0 && count < Infinity)) return null;
     if (unit === "requests") {
-      if (at) add(unit, usage.requests ?? 1, at);
+      add(unit, Math.max(1, count), at);
       continue;
     }
     if (unit === "reasoning" && !at) continue;
     if (unit === "output" && rate("reasoning")) count = Math.max(0, count - (usage.reasoning ?? 0));
     const first = rate(unit, true);
     if (first && count > 0) {
-      const firsts = Math.min(count, usage.images ?? 1);
+      const firsts = Math.min(count, unit === "megapixels" ? (usage.images ?? 1) : 1);
       add(unit, firsts, first);
       count -= firsts;
     }
-    if (!add(unit, count, at ?? lifetime(unit, rate)) && !covered(unit, usage, rate)) return null;
+    if (count <= 0) continue;
+    const listed = at ?? lifetime(unit, rate);
+    if (listed) add(unit, count, listed);
+    else if (!covered(unit, usage, rate)) {
+      loose ??= rates(row, usage, { ...c, ...ANY }).rate;
+      lacks.push(unit);
+      add(unit, count, loose(unit) ?? loose(unit, true) ?? standIn(unit, loose));
+    }
   }
-  return charged;
+  // Nothing stood in for its tokens: such a price is one of pieces alone.
+  if (lines.length > 0 && row.lines.every((line) => PIECES.has(line.unit)))
+    lacks = lacks.filter((unit) => PIECES.has(unit));
+  const sum = lines.reduce((sum, { nano }) => plus(sum, nano), { n: 0n, d: PER_NANO });
+  return { nano: c.round === "ceil" ? ceiling(sum) : halfEven(sum), lines, lacks, tier };
 }
 
 /** Of these units the one that costs most, this much input given: what a worst case is made of. */
@@ -120,7 +149,7 @@ export function dearest(
   c: Circumstances = {},
 ): Unit | undefined {
   const row = holding(price, c.at);
-  const rate = row && rates(row, { input }, c);
+  const rate = row && rates(row, { input }, c).rate;
   let most: Fraction | undefined;
   let found: Unit | undefined;
   for (const unit of units) {
@@ -132,17 +161,25 @@ export function dearest(
 
 type Rate = (unit: Unit, first?: boolean) => Fraction | undefined;
 
-/** Pico-dollars a unit, under these circumstances. Undefined as a whole: the tier has no known price. */
-function rates(price: Price, usage: Usage, c: Circumstances): Rate | undefined {
+interface Rates {
+  readonly rate: Rate;
+  /** A service tier that the price does not list: its rates are the highest of all tiers, the plain one included. */
+  readonly tier: string | undefined;
+}
+
+/** Pico-dollars a unit, under these circumstances. */
+function rates(price: Price, usage: Usage, c: Circumstances): Rates {
   const named = c.tier !== undefined && !PLAIN.has(c.tier) ? c.tier : undefined;
   // The name is a client's word.
   const tiers = price.tiers ?? {};
-  const tier = named && tiers[Object.hasOwn(tiers, named) ? named : "*"];
+  const listed = named && tiers[Object.hasOwn(tiers, named) ? named : "*"];
   const facts = { ...c.facts, tier: named };
   const factors = (price.multipliers ?? []).filter(({ when }) =>
     Object.entries(when).every(([fact, value]) => facts[fact as "tier"] === value),
   );
-  if (named && !tier && !factors.some(({ when }) => when["tier"] !== undefined)) return undefined;
+  const unknown =
+    named && !listed && !factors.some(({ when }) => when["tier"] !== undefined) ? named : undefined;
+  const possible = unknown ? [undefined, ...Object.values(tiers)] : [listed || undefined];
   const factor = factors.reduce(
     (product, { by }) => times(product, { n: parseDecimal(by, 9), d: 1_000_000_000n }),
     ONE,
@@ -151,13 +188,18 @@ function rates(price: Price, usage: Usage, c: Circumstances): Rate | undefined {
   let bracket: { input: number; lines: readonly PriceLine[] } = { input: -1, lines: [] };
   for (const over of price.over ?? [])
     if (input > over.input && over.input > bracket.input) bracket = over;
-  return (unit, first = false) => {
+  const rate: Rate = (unit, first = false) => {
     const plain = pick(price.lines, unit, first, c);
-    const tiered = tier ? pick(tier, unit, first, c) : undefined;
     const raised = pick(bracket.lines, unit, first, c);
-    const rate = tiered && raised ? raise(tiered, plain, raised) : (tiered ?? raised ?? plain);
-    return rate && !PIECES.has(unit) ? times(rate, factor) : rate;
+    let most: Fraction | undefined;
+    for (const tier of possible) {
+      const tiered = tier ? pick(tier, unit, first, c) : undefined;
+      const rate = tiered && raised ? raise(tiered, plain, raised) : (tiered ?? raised ?? plain);
+      if (rate && (!most || compare(rate, most) > 0)) most = rate;
+    }
+    return most && !PIECES.has(unit) ? times(most, factor) : most;
   };
+  return { rate, tier: unknown };
 }
 
 /** The tier's rate, raised as the bracket raises the plain one; where that says nothing, the dearer of the two. */
@@ -217,9 +259,11 @@ function lifetime(unit: Unit, rate: Rate): Fraction | undefined {
   return undefined;
 }
 
-const covered = (unit: Unit, usage: Usage, rate: Rate): boolean =>
-  PICTURES.some((u) => u === unit) &&
-  PICTURES.some((u) => u !== unit && (usage[u] ?? 0) > 0 && (rate(u) ?? rate(u, true)));
+/** Whether another unit that measures the same goods is counted and listed. */
+function covered(unit: Unit, usage: Usage, rate: Rate): boolean {
+  const alike = SAME_GOODS.find((units) => units.includes(unit)) ?? [];
+  return alike.some((u) => u !== unit && (usage[u] ?? 0) > 0 && (rate(u) ?? rate(u, true)));
+}
 
 const hashes = new WeakMap<Price, string>();
 

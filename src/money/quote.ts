@@ -1,7 +1,7 @@
 // What so much would cost at a model's price, before anything is asked of it.
 import type { EffectivePolicy, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
-import { cost } from "./price.ts";
+import { billOf, isExact } from "./price.ts";
 
 /** Nano-dollars at the time `at`; null where the price is not known, or has no line for a count. */
 export function quote(
@@ -12,5 +12,6 @@ export function quote(
   const { region } = policy;
   // Of several regions it is not known which one it will be.
   const facts = region?.length === 1 ? { region: region[0] } : {};
-  return info.price ? cost(usage, info.price, { at, facts }) : null;
+  const bill = info.price && billOf(usage, info.price, { at, facts });
+  return bill && isExact(bill) ? bill.nano : null;
 }

@@ -5,7 +5,7 @@ import type { Fault } from "../model/error.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
 import type { Feature, ModelInfo } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
-import type { Usage } from "../model/usage.ts";
+import type { Unit, Usage } from "../model/usage.ts";
 import type { RequestExtent, Work } from "../model/work.ts";
 import type { Body, Field, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
@@ -148,6 +148,11 @@ export interface ClientHalf<K extends Kind> {
    * for it. Absent: it may.
    */
   thinks?(out: Outgoing, of: CallContext): boolean;
+  /**
+   * Units of hosted tools whose runs this half counts in every answer: a unit that no report of an answer has did not run. Of
+   * other tools that a request asks for, one run is billed, and the bill is an estimate.
+   */
+  tools?: readonly Unit[];
   /**
    * The verbatim lane: called once for each answer, when upstream's head is there. Without it, same protocol in and out is
    * translated. `headers`: upstream's, all of them.

@@ -113,9 +113,22 @@ describe("a call is priced", () => {
     },
   );
 
-  it("as unpriced when upstream bills a tier without a price, and nothing is guessed", async () => {
+  it("as an estimate at the highest rates when upstream bills a tier that the price does not list", async () => {
     const { settle } = await billed({}, { usage, tier: "lightning" });
-    expect(settle).toMatchObject({ state: "unpriced", costNano: null });
+    expect(settle).toMatchObject({ state: "estimated", costNano: 2_000_000n });
+  });
+
+  it.each([
+    ["searches", { searches: 2 }],
+    ["cached tokens", { cache_read: 500 }],
+    ["cache writes", { cache_write_30m: 500 }],
+    ["audio", { audio_in: 5, audio_out: 5 }],
+    ["pictures", { image_out: 5 }],
+    ["code", { code_sessions: 1 }],
+  ])("what is priced, and %s without a line as an estimate", async (_what, more) => {
+    const { settle } = await billed({}, { usage: { ...usage, ...more } });
+    expect(settle).toMatchObject({ state: "estimated", usage: { ...usage, ...more } });
+    expect(settle.costNano).toBeGreaterThan(2_000_000n);
   });
 
   it("by the size and quality of a picture", async () => {
@@ -139,9 +152,8 @@ describe("a call is priced", () => {
     const plain = (await billed({ maxOutput: 100 }, { usage })).reserve.holdNano!;
     const fast = { maxOutput: 100, facts: { speed: "fast" } };
     expect((await billed(fast, { usage })).reserve.holdNano).toBe(plain * 6n);
-    expect((await billed({ maxOutput: 100, tier: "lightning" }, { usage })).reserve.holdNano).toBe(
-      null,
-    );
+    const other = { maxOutput: 100, tier: "lightning" };
+    expect((await billed(other, { usage })).reserve.holdNano).toBe(plain);
   });
 
   it("with what a frontend puts in for the client, and all that an answer before may hold", async () => {
@@ -206,10 +218,10 @@ it("an expected hold learns what a key usually gets", async () => {
 });
 
 describe("a picture of which nobody says what it is", () => {
-  it("is held at the dearest, and unpriced when upstream does not say either", async () => {
+  it("is held at the dearest, and estimated at that when upstream does not say either", async () => {
     const { reserve, settle } = await billed({ n: 2 }, { usage: { images: 2 } }, pictures, "image");
     expect(reserve.holdNano).toBe(340_000_000n);
-    expect(settle).toMatchObject({ state: "unpriced", costNano: null });
+    expect(settle).toMatchObject({ state: "estimated", costNano: 340_000_000n });
   });
 
   it("is priced as what it turned out to be", async () => {
@@ -266,14 +278,14 @@ describe("a bill in parts", () => {
     expect(settle.costNano).toBe(1_001_000n + 505_000n + 15_025_010n + 3_787_500n);
   });
 
-  it("names the part that has no price, and the row is unpriced", async () => {
+  it("names the part whose model has no price, and estimates it at the price of the others", async () => {
     for (const model of ["nameless", "unheard-of"]) {
       const settle = await parted([
-        { usage, model: "m" },
+        { usage, model: "other" },
         { usage, model },
       ]);
-      expect(settle).toMatchObject({ state: "unpriced", costNano: null });
-      expect(settle.parts?.[1]).toMatchObject({ model, price: null, costNano: null });
+      expect(settle).toMatchObject({ state: "estimated", costNano: 2n * 22_600_313n });
+      expect(settle.parts?.[1]).toMatchObject({ model, price: null, costNano: 22_600_313n });
     }
   });
 });

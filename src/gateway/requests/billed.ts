@@ -1,6 +1,6 @@
 // What the ledger says of one request: each attempt with its rows, what it cost and by which lines of its price.
 import { halfEven } from "../../money/decimal.ts";
-import { charges as chargeLines, cost } from "../../money/price.ts";
+import { billOf } from "../../money/price.ts";
 import type { Unit } from "../../model/usage.ts";
 import type { Entry, Store } from "../../plugin/store.ts";
 
@@ -113,8 +113,9 @@ async function linesOf(
 ): Promise<readonly BilledLine[] | undefined> {
   if (hash === null || hash === undefined || costNano === null || parts) return undefined;
   const price = await store.price?.(hash);
-  if (!price || cost(usage, price, { at }) !== costNano) return undefined;
-  return chargeLines(usage, price, { at })?.map(({ unit, count, nano }) => ({
+  const bill = price && billOf(usage, price, { at });
+  if (bill?.nano !== costNano) return undefined;
+  return bill.lines.map(({ unit, count, nano }) => ({
     unit,
     count,
     nano: halfEven(nano),

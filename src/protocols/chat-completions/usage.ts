@@ -5,6 +5,7 @@ import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/us
 import type { JsonObject } from "../../model/values.ts";
 import type { ChatTraits } from "./dialect.ts";
 import { count, number, object, present, text } from "../json.ts";
+import { reportedTools } from "../reported-tools.ts";
 
 const some = (n: number | undefined): number | undefined => (n === 0 ? undefined : n);
 
@@ -47,7 +48,7 @@ export function usageOf(u: JsonObject, dialect: ChatTraits): Usage | undefined {
     reasoning: reasoning === undefined ? undefined : Math.min(reasoning, rest),
     audio_in: some(heard),
     audio_out: some(spoken),
-    searches: some(count(u["num_search_queries"])),
+    ...reportedTools(u),
   } satisfies { [U in Unit]?: number | undefined });
 }
 
@@ -65,6 +66,8 @@ export function usageSeen(answer: JsonObject, dialect: ChatTraits): UsageSeen | 
     usage,
     model: text(answer["model"]),
     tier: text(answer["service_tier"]),
+    // What a search costs goes by how much it brings.
+    quality: text(raw["search_context_size"]),
     costNano:
       cost !== undefined && cost >= 0 && cost < 1e6 ? BigInt(Math.round(cost * 1e9)) : undefined,
   });

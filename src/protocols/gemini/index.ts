@@ -30,6 +30,7 @@ import { placed } from "./placed.ts";
 import { whole } from "./client/whole.ts";
 import { mayThink } from "../spending.ts";
 import { survey } from "./survey.ts";
+import { COUNTED } from "./tool-counts.ts";
 import { ID, isListed, knows } from "./words.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
@@ -55,6 +56,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     prepare,
     cap,
     thinks: mayThink,
+    tools: COUNTED,
     relay,
   },
 });

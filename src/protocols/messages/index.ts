@@ -24,6 +24,7 @@ import { stream } from "./server/stream.ts";
 import { whole } from "./server/whole.ts";
 import { MESSAGES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
+import { COUNTED } from "./tool-counts.ts";
 import { ID, knows } from "./words.ts";
 
 export { claude } from "./claude.ts";
@@ -84,6 +85,7 @@ export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
       prepare: (out, of) => prepare(out, of, at(of)),
       cap,
       thinks: (out, of) => thinks(out, at(of)),
+      tools: COUNTED,
       relay,
     },
   };

@@ -39,6 +39,7 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
     output,
     reasoning: within(count(details["thinking_tokens"]), output),
     searches: count(tools["web_search_requests"]),
+    fetches: count(tools["web_fetch_requests"]) || undefined,
   };
   for (const unit in usage) if (usage[unit as Unit] === undefined) delete usage[unit as Unit];
   return usage;
@@ -112,7 +113,7 @@ export function usageTo(usage: Usage): JsonObject {
     server_tool_use:
       usage.searches === undefined
         ? null
-        : { web_search_requests: usage.searches, web_fetch_requests: 0 },
+        : { web_search_requests: usage.searches, web_fetch_requests: usage.fetches ?? 0 },
     service_tier: null,
     speed: null,
     inference_geo: null,

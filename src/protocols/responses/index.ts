@@ -27,6 +27,7 @@ import { whole } from "./server/whole.ts";
 import { mayThink } from "../spending.ts";
 import { RESPONSES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
+import { COUNTED } from "./tool-counts.ts";
 import { ORIGIN } from "./words.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
@@ -75,6 +76,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       prepare: (out, of) => prepare(out, of, dialect),
       cap,
       thinks: mayThink,
+      tools: COUNTED,
       relay,
     },
   };

@@ -6,13 +6,16 @@ import { object, present } from "../json.ts";
 const count = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isSafeInteger(v) && v >= 0 ? v : undefined;
 
-/** On this wire input includes what was read from and written to caches, and output includes reasoning. */
-export function usageOf(response: JsonObject): Usage | undefined {
+/**
+ * On this wire input includes what was read from and written to caches, and output includes reasoning. `tools`: runs of hosted
+ * tools, which are counted where tokens are not, too.
+ */
+export function usageOf(response: JsonObject, tools: Usage = {}): Usage | undefined {
   const u = object(response["usage"]);
-  if (!u) return undefined;
-  const all = count(u["input_tokens"]);
-  const said = count(u["output_tokens"]);
-  if (all === undefined && said === undefined) return undefined;
+  const all = count(u?.["input_tokens"]);
+  const said = count(u?.["output_tokens"]);
+  if (!u || (all === undefined && said === undefined))
+    return Object.keys(tools).length > 0 ? tools : undefined;
   const inside = object(u["input_tokens_details"]);
   const read = count(inside?.["cached_tokens"]);
   const written = count(inside?.["cache_write_tokens"]);
@@ -22,7 +25,6 @@ export function usageOf(response: JsonObject): Usage | undefined {
   // Some servers report reasoning beside the output; the total gives them away.
   const beside = Math.max(0, (count(u["total_tokens"]) ?? 0) - (all ?? 0) - (said ?? 0));
   const outside = reasoning !== undefined && beside === reasoning && beside > 0 ? beside : 0;
-  const searches = count(object(object(response["tool_usage"])?.["web_search"])?.["num_requests"]);
   return present({
     input: all === undefined ? undefined : Math.max(0, all - (read ?? 0) - (written ?? 0)),
     cache_read: read,
@@ -30,7 +32,7 @@ export function usageOf(response: JsonObject): Usage | undefined {
     cache_write_12h: long > 0 ? long : undefined,
     output: said === undefined ? undefined : said + outside,
     reasoning,
-    searches: searches === 0 ? undefined : searches,
+    ...tools,
   });
 }
 

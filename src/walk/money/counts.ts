@@ -1,11 +1,51 @@
 // Counts of one call: what its request decided, what upstream reported of it, and whether that is all.
 import type { Price } from "../../model/facts.ts";
-import { UNITS, type Unit, type Usage } from "../../model/usage.ts";
+import {
+  inputTokens,
+  mergeUsage,
+  outputTokens,
+  PIECE_UNITS,
+  UNITS,
+  type Unit,
+  type Usage,
+} from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { Work } from "../../model/work.ts";
 
-export const isWhole = (usage: Usage, { whole }: Work): boolean =>
-  whole.some((units) => units.every((unit) => usage[unit] !== undefined));
+/** Whether a report has all units of a measure of this work, and of one that the price knows, where there are several. */
+export const isWhole = (usage: Usage, { whole }: Work, price?: Price): boolean =>
+  whole.some(
+    (units) =>
+      units.every((unit) => usage[unit] !== undefined) &&
+      (whole.length === 1 || !price || units.some((unit) => lists(price, unit))),
+  );
+
+const lists = ({ lines }: Price, unit: Unit): boolean => lines.some((line) => line.unit === unit);
+
+/**
+ * The larger of two cumulative reports: of what was read, of what was written, and of each piece. A report that falls back is a
+ * mistake of the provider's, not a discount.
+ */
+export function largest(before: Usage, now: Usage): Usage {
+  const merged: { -readonly [U in Unit]?: Opt<number> } = mergeUsage(before, now);
+  for (const [units, sum] of [
+    [READ, inputTokens],
+    [WRITTEN, outputTokens],
+  ] as const)
+    if (sum(merged) < sum(before))
+      for (const unit of units)
+        if (before[unit] === undefined) delete merged[unit];
+        else merged[unit] = before[unit];
+  for (const unit of EACH)
+    if ((before[unit] ?? 0) > (merged[unit] ?? 0)) merged[unit] = before[unit];
+  return merged;
+}
+
+const WRITTEN: readonly Unit[] = ["output", "audio_out", "image_out"];
+const EACH: readonly Unit[] = ["reasoning", ...PIECE_UNITS];
+const READ: readonly Unit[] = UNITS.filter(
+  (unit) => !WRITTEN.includes(unit) && !EACH.includes(unit),
+);
 
 /**
  * What the request decided and upstream did not report, where the price has lines for it. Without a price it is what makes a
@@ -20,10 +60,22 @@ export function counted(
   if (!counts || (!price && isWhole(usage, work))) return usage;
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...usage };
   for (const unit of UNITS)
-    if (counts[unit] !== undefined && (!price || price.lines.some((line) => line.unit === unit)))
-      both[unit] ??= counts[unit];
+    if (counts[unit] !== undefined && (!price || lists(price, unit))) both[unit] ??= counts[unit];
   return both;
 }
+
+/** One run of each hosted tool that was asked for, and whose runs neither upstream nor the protocol counts. */
+export function uncounted(
+  usage: Usage,
+  asked: readonly Unit[] = [],
+  counts: readonly Unit[] = [],
+): Usage | undefined {
+  const missing = asked.filter((unit) => usage[unit] === undefined && !counts.includes(unit));
+  return missing.length > 0 ? Object.fromEntries(missing.map((unit) => [unit, 1])) : undefined;
+}
+
+export const hasTokens = ({ usage }: { usage: Usage }): boolean =>
+  inputTokens(usage) + outputTokens(usage) > 0;
 
 export function sum(a: Usage, b: Usage): Usage {
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...a };

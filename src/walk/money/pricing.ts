@@ -1,6 +1,6 @@
 // What counts cost: a call's reports, each at the price of its own model, under the terms that upstream reports or, where
 // it reports none, those that were asked for.
-import { cost, priceHash } from "../../money/price.ts";
+import { billOf, isExact, priceHash } from "../../money/price.ts";
 import type { UsageSeen } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -8,6 +8,12 @@ import type { BillPart } from "../../plugin/store.ts";
 import type { HostCall } from "../call.ts";
 import { priceOf, type ModelIndex } from "./model-prices.ts";
 import type { PriceTerms } from "./price-terms.ts";
+
+/** `nano`: null where no price is known. `exact`: each count was charged at a rate that its price lists. */
+export interface Priced {
+  readonly nano: bigint | null;
+  readonly exact: boolean;
+}
 
 export type UsageReports = ReadonlyMap<string, UsageSeen>;
 
@@ -27,28 +33,42 @@ export class Pricing {
   }
 
   /** Each report as it stands; an estimate, which belongs to no report, at the dearest of them. */
-  cost(usage: Usage, reports: UsageReports, estimated: boolean): bigint | null {
+  cost(usage: Usage, reports: UsageReports, estimated: boolean): Priced {
     if (reports.size < 2) return this.one(usage, only(reports), reports);
     const costs = [...reports.values()].map((seen) =>
       this.one(estimated ? usage : seen.usage, seen, reports),
     );
-    return costs.reduce((sum, one) =>
-      sum === null || one === null ? null : estimated ? larger(sum, one) : sum + one,
-    );
+    return costs.reduce((sum, one) => ({
+      nano:
+        sum.nano === null || one.nano === null
+          ? null
+          : estimated
+            ? larger(sum.nano, one.nano)
+            : sum.nano + one.nano,
+      exact: sum.exact && one.exact,
+    }));
   }
 
-  one(usage: Usage, seen: UsageSeen | undefined, reports: UsageReports): bigint | null {
+  /** A part of a bill whose model has no price costs what the most expensive of the other prices makes of it. */
+  one(usage: Usage, seen: UsageSeen | undefined, reports: UsageReports): Priced {
     const price = this.#priceOf(seen, reports);
+    if (price) return this.#at(price, usage, seen);
+    const known = new Set([this.#call.info.price, ...this.others(reports)]);
+    let nano: bigint | null = null;
+    for (const other of known) if (other) nano = larger(nano, this.#at(other, usage, seen).nano);
+    return { nano, exact: false };
+  }
+
+  #at(price: Price, usage: Usage, seen: UsageSeen | undefined): Priced {
     const { terms } = this;
-    if (!price) return null;
-    const c = {
+    const bill = billOf(usage, price, {
       at: this.at,
+      tier: seen?.tier ?? terms.tier,
       size: seen?.size ?? terms.size,
       quality: seen?.quality ?? terms.quality,
       facts: { ...terms.facts, ...seen?.facts },
-    };
-    if (seen?.tier !== undefined) return cost(usage, price, { ...c, tier: seen.tier });
-    return cost(usage, price, { ...c, tier: terms.tier }) ?? cost(usage, price, c);
+    });
+    return bill ? { nano: bill.nano, exact: isExact(bill) } : { nano: null, exact: false };
   }
 
   #priceOf(seen: UsageSeen | undefined, reports: UsageReports): Price | undefined {
@@ -82,7 +102,7 @@ export class Pricing {
         tier: seen.tier,
         usage: seen.usage,
         price: price ? priceHash(price) : null,
-        costNano: this.one(seen.usage, seen, reports),
+        costNano: this.one(seen.usage, seen, reports).nano,
       };
     });
   }

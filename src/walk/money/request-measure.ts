@@ -2,6 +2,8 @@
 // and from nothing else.
 import { fail } from "../../model/error.ts";
 import { capOf, inputAtMost, inputUpTo, type Other } from "../../money/estimate.ts";
+import { toolUnits } from "../../model/tool-units.ts";
+import type { Unit } from "../../model/usage.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { lowered } from "../../protocols/amounts.ts";
 import type { HostCall } from "../call.ts";
@@ -15,6 +17,8 @@ export interface RequestMeasure {
   readonly inputMost: number;
   /** How often tools that upstream runs may run. */
   readonly runs: number | undefined;
+  /** Units that providers bill such tools by. */
+  readonly tools: readonly Unit[];
   readonly others: readonly Other[];
   /** Models that it names and that have no price. */
   readonly unpriced: readonly string[];
@@ -24,6 +28,8 @@ export interface RequestMeasure {
 const UNCOUNTED = ["documents", "audio", "vision"] as const;
 /** A server's loop of tools pauses after so many runs, where the request does not say how many there may be. */
 const MOST_RUNS = 10;
+
+const NO_TOOLS: readonly Unit[] = [];
 
 /** `capped`: a bound that is not there, or above the model's own, is set before anything is counted. */
 export function measure(
@@ -53,6 +59,7 @@ export function measure(
     input: inputUpTo({ bytes, media, context }),
     inputMost: inputAtMost({ bytes, tools: features.includes("tools"), uncounted, context }),
     runs,
+    tools: hosted ? toolUnits(features) : NO_TOOLS,
     others,
     unpriced,
   };

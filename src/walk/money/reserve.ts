@@ -1,8 +1,10 @@
 import { wallClock } from "../../lib/wall-clock.ts";
-import { hold, mostOf, unboundedIn, type Ask } from "../../money/estimate.ts";
+import { hold, mostOf, unboundedIn, type Ask, type Hold } from "../../money/estimate.ts";
 import { largestOf } from "../../model/image-work.ts";
 import { fail } from "../../model/error.ts";
+import { toolUnits } from "../../model/tool-units.ts";
 import type { Limit } from "../../plugin/limit.ts";
+import type { Survey } from "../../plugin/protocol.ts";
 import type { HostCall } from "../call.ts";
 import { chargesOf, reserveRow } from "./charges.ts";
 import { measure } from "./request-measure.ts";
@@ -17,7 +19,7 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
   const { limits, labels, mode } = chargesOf(call);
   const budgeted = limits.some((l) => l.unit === "nano_usd");
   const shelf = gen.catalogue.shelf(call.provider);
-  const { survey, input, inputMost, runs, others, unpriced } = measure(call, out, {
+  const { survey, input, inputMost, runs, tools, others, unpriced } = measure(call, out, {
     shelf,
     capped: mode === "hard",
   });
@@ -31,6 +33,7 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
     input,
     inputMost,
     runs,
+    tools,
     others,
     output: survey.maxOutput,
     // Under a hard budget the bound that was found is sent, and a larger one than the catalog's may be read.
@@ -56,6 +59,8 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
       code: "unpriced_model",
       param: "model",
     });
+  if (budgeted && (held.lacks.length > 0 || held.tier !== undefined))
+    refuseUnit(call, held, owner, survey.features);
   if (budgeted && unpriced.length > 0)
     fail(
       "quota",
@@ -82,6 +87,32 @@ function bounded(call: HostCall, ask: Ask): void {
       `A hard budget needs to know what this request can cost at most, and nothing in it bounds that for ${call.id}. ${unbounded.advice}`,
       { param: unbounded.param, code: "unbounded_cost" },
     );
+}
+
+/** A budget cannot be kept where a part of the bill can only be guessed. */
+function refuseUnit(
+  call: HostCall,
+  { lacks, tier }: Hold,
+  owner: string,
+  features: Survey["features"],
+): never {
+  const where = `providers.${call.provider}.models[${JSON.stringify(call.model)}].price`;
+  const [unit] = lacks;
+  if (unit === undefined)
+    return fail(
+      "quota",
+      `${call.id} has no price for the service tier "${tier}", which this request asks for, and ${owner} has a budget. ` +
+        `Omit service_tier, or add the tier to ${where}.tiers in gateway.yaml.`,
+      { code: "unpriced_unit", param: "service_tier" },
+    );
+  const tool = features.find((feature) => toolUnits([feature]).includes(unit));
+  const what = tool ? `the tool ${tool.slice(7)} (${unit})` : unit;
+  return fail(
+    "quota",
+    `${call.id} has no price for ${what}, which this request may use, and ${owner} has a budget. ` +
+      `${tool ? "Remove the tool, or add" : "Add"} ${unit} to ${where} in gateway.yaml (0 if it costs nothing).`,
+    { code: "unpriced_unit", param: tool ? "tools" : "model" },
+  );
 }
 
 /** The line that is missing, as an operator writes it. */

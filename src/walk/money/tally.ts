@@ -6,15 +6,15 @@ import type { Fault } from "../../model/error.ts";
 import { STAGES, type CallStage } from "../../model/retry.ts";
 import { exceed } from "../../model/excess.ts";
 import type { Price } from "../../model/facts.ts";
-import { mergeUsage, UNITS, type Unit, type Usage } from "../../model/usage.ts";
+import { inputTokens, outputTokens, UNITS, type Unit, type Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { CallRecord, CallState } from "../../plugin/call.ts";
 import type { StoreCommand, Settle } from "../../plugin/store.ts";
 import { isLocal } from "../upstream/blame.ts";
 import type { HostCall } from "../call.ts";
-import { counted, isWhole, sum } from "./counts.ts";
+import { counted, hasTokens, isWhole, largest, sum, uncounted } from "./counts.ts";
 import type { ModelIndex } from "./model-prices.ts";
-import { larger, Pricing } from "./pricing.ts";
+import { larger, Pricing, type Priced } from "./pricing.ts";
 import { usually } from "./price-terms.ts";
 import { withNames } from "./reported-names.ts";
 
@@ -64,6 +64,8 @@ export class Tally {
   #ask: Ask | undefined;
   /** Output tokens that there can be at most. */
   #most = Infinity;
+  /** The same where the request or the model's facts say so; otherwise without a bound. */
+  #cap = Infinity;
   /** The model may think, and what it thinks need not pass by here. */
   thinks = false;
   /** When the provider was asked, by the process's clock. */
@@ -89,6 +91,7 @@ export class Tally {
     this.pricing.shelf = shelf;
     this.#ask = ask;
     this.#most = held.most;
+    if (held.most > 0 && (ask.output ?? ask.limit) !== undefined) this.#cap = held.most;
     this.holdNano = held.nano;
   }
 
@@ -117,7 +120,7 @@ export class Tally {
     const key = said.model ?? "";
     const before = this.#seen.get(key);
     if (!before && this.#seen.size >= BOUNDS.reports.most) exceed("reports");
-    const usage = before ? mergeUsage(before.usage, clean) : clean;
+    const usage = before ? largest(before.usage, clean) : clean;
     this.#seen.set(key, { ...before, ...said, usage });
     const cost = seen.costNano;
     if (cost !== undefined && cost >= 0n && cost <= SANE_NANO) this.#upstreamCost = cost;
@@ -135,8 +138,13 @@ export class Tally {
     if (reports.length === 1) usage = reports[0]!.usage;
     else for (const { usage: more } of reports) usage = sum(usage, more);
     const { work } = this.call.exchange;
-    usage = counted(usage, this.#ask?.counts, this.call.info.price, work);
-    if (!this.#doubtful && isWhole(usage, work)) return { usage, estimated: false };
+    const { price } = this.call.info;
+    usage = counted(usage, this.#ask?.counts, price, work);
+    const { protocol } = this.call.candidate["~"].endpoint;
+    const missing = uncounted(usage, this.#ask?.tools, protocol?.client?.tools);
+    if (missing) usage = { ...usage, ...missing };
+    if (!this.#doubtful && isWhole(usage, work, price))
+      return { usage, estimated: missing !== undefined || this.#isImpossible(usage) };
     const bytes = Math.max(this.textBytes, this.heardBytes) || (this.untold ? this.passedBytes : 0);
     const guess = work.guess({
       usage,
@@ -146,6 +154,13 @@ export class Tally {
       likely: this.#ask?.likely ?? {},
     });
     return { usage: guess, estimated: true };
+  }
+
+  /** More than the model reads, or may write: a mistake of the provider's, or of the catalogue. */
+  #isImpossible(usage: Usage): boolean {
+    const { context = Infinity } = this.call.info.limits ?? {};
+    const most = context * (1 + (this.#ask?.runs ?? 0));
+    return inputTokens(usage) > most || outputTokens(usage) > this.#cap;
   }
 
   /** Resolves to its record when its row is durable; never rejects. */
@@ -174,18 +189,17 @@ export class Tally {
     // Upstream has not failed: it was given up, and may have worked until then.
     const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isLocal(of.fault));
     const left = this.stopped || (of.cut && (this.accepted || gaveUp));
-    const costNano = dead
-      ? 0n
-      : left
-        ? this.#least(usage, estimated, NOTICED_SECONDS)
-        : this.#cost(usage, estimated);
+    const { nano, exact } = this.#cost(usage, estimated);
+    const costNano = dead ? 0n : left ? this.#least(usage, estimated, NOTICED_SECONDS) : nano;
     const state: CallState = dead
       ? "void"
       : of.cut || estimated
         ? "estimated"
         : costNano === null
           ? "unpriced"
-          : "exact";
+          : exact
+            ? "exact"
+            : "estimated";
     const now = performance.now();
     if (this.askedAt !== undefined) this.call.exchange["~"].awayMs += now - this.askedAt;
     const ms = {
@@ -193,7 +207,7 @@ export class Tally {
       ...(this.contentMs !== undefined && { content: this.contentMs }),
       total: Math.round(now - this.call.started),
     };
-    if (state === "exact" || state === "unpriced") {
+    if (!dead && !of.cut && !estimated) {
       const { gen } = this.call.exchange["~"];
       if (usage.output !== undefined) gen.usual.saw(this.who, usage.output);
     }
@@ -244,7 +258,7 @@ export class Tally {
 
   /** Of a call that broke off: what was seen, by that guess, and what upstream may have made unseen. */
   #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
-    const seen = this.#cost(usage, estimated) ?? this.#setAside;
+    const seen = this.#cost(usage, estimated).nano ?? this.#setAside;
     // A provider that bills the rest anyway has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
       return larger(seen, this.holdNano);
@@ -258,19 +272,18 @@ export class Tally {
   #unseen(usage: Usage, output: number): bigint | null {
     const made = usage.output ?? 0;
     if (output <= made) return null;
-    // Nothing was reported: the dearest that it can have been.
-    if (this.#seen.size === 0)
+    // No tokens were reported: the dearest that it can have been.
+    if (![...this.#seen.values()].some(hasTokens))
       return this.#ask ? hold({ ...this.#ask, output, n: 1 }).nano : this.holdNano;
     return larger(
-      this.pricing.cost({ ...usage, output }, this.#seen, true),
-      this.pricing.cost({ ...usage, output, reasoning: output - made }, this.#seen, true),
+      this.pricing.cost({ ...usage, output }, this.#seen, true).nano,
+      this.pricing.cost({ ...usage, output, reasoning: output - made }, this.#seen, true).nano,
     );
   }
 
-  #cost(usage: Usage, estimated: boolean): bigint | null {
-    const nano = this.pricing.cost(usage, this.#seen, estimated);
-    // A price that has no line for what was guessed: what was set aside for it is the better guess.
-    return nano === null && estimated ? this.#setAside : nano;
+  #cost(usage: Usage, estimated: boolean): Priced {
+    const { nano, exact } = this.pricing.cost(usage, this.#seen, estimated);
+    return { nano: nano === null && estimated ? this.#setAside : nano, exact };
   }
 
   get #setAside(): bigint | null {

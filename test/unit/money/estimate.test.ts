@@ -69,10 +69,22 @@ describe("a hold", () => {
     expect(hold(ask({ price: null, mode: "hard", output: 5 }))).toEqual({
       nano: null,
       claim: null,
+      lacks: [],
+      tier: undefined,
       output: 5,
       most: 5,
     });
-    expect(hold(ask({ tier: "warp" })).nano).toBeNull();
+  });
+  it("names the units and the tier that the price does not list", () => {
+    expect(hold(ask({ tier: "warp" }))).toMatchObject({ lacks: [], tier: "warp" });
+    for (const mode of ["hard", "expected", "soft"] as const)
+      expect(hold(ask({ mode, runs: 3, tools: ["searches"] })).lacks).toEqual(["searches"]);
+    const priced: Price = { lines: [...opus.lines, { unit: "searches", usd: "0.01", per: 1 }] };
+    const of = { mode: "hard", output: 0, input: 0, price: priced, runs: 3 } as const;
+    expect(hold(ask({ ...of, tools: ["searches"] }))).toMatchObject({
+      nano: 30_000_000n,
+      lacks: [],
+    });
   });
   it("free holds nothing", () => {
     expect(hold(ask({ price: FREE, mode: "hard" })).claim).toBe(0n);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { halfEven, plus } from "../../../src/money/decimal.ts";
-import { charges, cost, FREE, priceHash, type Circumstances } from "../../../src/money/price.ts";
+import { billOf, cost, FREE, priceHash, type Circumstances } from "../../../src/money/price.ts";
 import type { Price, PriceLine } from "../../../src/model/facts.ts";
 import { UNITS, type Unit, type Usage } from "../../../src/model/usage.ts";
 
@@ -106,7 +106,8 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
     10_000_000n,
   ],
   ["twelve hours have no line: an hour is nearest", { cache_write_12h: 1_000 }, opus, 10_000_000n],
-  ["no lifetime has a line: unpriced", { input: 5, cache_write_5m: 1 }, mini, null],
+  ["no lifetime has a line: as input", { input: 5, cache_write_5m: 1 }, mini, 6n * 150n],
+  ["a cache read without a line: as input", { cache_read: 4 }, steps, 4_000n],
   [
     "in-region, a tenth more",
     { input: 1_000, output: 1_000 },
@@ -153,7 +154,14 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
     750_000_000n + 11_250_000n,
     { tier: "flex" },
   ],
-  ["a tier nobody has heard of", { input: 1 }, long, null, { tier: "warp" }],
+  [
+    "a tier that is not listed: the highest listed rate",
+    { input: 1, output: 1 },
+    long,
+    35_000n,
+    { tier: "warp" },
+  ],
+  ["a tier where none is listed: the plain rate", { input: 1 }, mini, 150n, { tier: "warp" }],
   ["two brackets, the middle", { input: 150_000, output: 1_000 }, steps, 300_000_000n + 8_000_000n],
   [
     "two brackets, the top; what it does not name is as below",
@@ -169,7 +177,8 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
     2_000_000n + 20n * 8_000n + 80n * 3_000n,
   ],
   ["a search", { input: 0, output: 0, searches: 3 }, sonar, 15_000_000n],
-  ["a search without a price", { input: 1, searches: 1 }, mini, null],
+  ["a search without a line: 10,000 tokens", { input: 1, searches: 1 }, mini, 150n + 1_500_000n],
+  ["a tool run without a line: as a search", { tool_runs: 2 }, sonar, 40_000_000n],
   ["a fee for each call", { input: 10, output: 10 }, fee, 8_020_000n],
   ["a fee, counted", { requests: 2 }, fee, 16_000_000n],
   ["a request counted where none is charged", { input: 1, requests: 1 }, mini, 150n],
@@ -210,10 +219,10 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
     250_000n + 124_800_000n,
   ],
   [
-    "a picture billed in tokens, whose tokens nobody counted",
+    "a picture billed in tokens, whose tokens nobody counted: 8,192 tokens",
     { input: 50, images: 1 },
     drawn,
-    null,
+    250_000n + 8_192n * 30_000n,
   ],
   [
     "sound in and out",
@@ -256,7 +265,14 @@ const worked: [string, Usage, Price, bigint | null, Circumstances?][] = [
     0n,
     { tier: "any" },
   ],
-  ["a unit without a line", { audio_in: 1 }, mini, null],
+  ["audio without a line: as input", { audio_in: 1 }, mini, 150n],
+  [
+    "a size and quality that are not known: the highest variant",
+    { images: 1 },
+    { lines: card.lines.slice(0, 3) },
+    63_000_000n,
+  ],
+  ["tokens where a price lists only pieces", { input: 900, images: 1 }, flux, 40_000_000n],
   ["a count that is none", { input: Number.NaN }, mini, null],
   ["a negative count", { output: -1 }, mini, null],
   [
@@ -310,7 +326,7 @@ describe("laws", () => {
   it("the bill is the sum of its lines, rounded once", () => {
     fc.assert(
       fc.property(anyUsage, anyPrice, (usage, price) => {
-        const parts = charges(usage, price)!;
+        const parts = billOf(usage, price)!.lines;
         const sum = parts.map(({ nano }) => nano).reduce(plus, { n: 0n, d: 1n });
         expect(cost(usage, price)).toBe(halfEven(sum));
       }),
@@ -352,15 +368,18 @@ describe("laws", () => {
     );
   });
 
-  it("a unit that was counted and has no line makes the whole unpriced", () => {
+  it("a unit that was counted and has no line is named, and adds to the cost of the rest", () => {
     fc.assert(
       fc.property(
         anyUsage,
         anyPrice,
-        fc.constantFrom("searches", "seconds", "output", "audio_in"),
+        fc.constantFrom<Unit>("searches", "seconds", "output", "audio_in", "code_sessions"),
         (usage, price, unit) => {
           const without = { lines: price.lines.filter((line) => line.unit !== unit) };
-          expect(cost({ ...usage, [unit]: 1 }, without)).toBeNull();
+          const alone = { ...usage, audio_in: undefined, seconds: undefined };
+          const bill = billOf({ ...alone, [unit]: 1 }, without)!;
+          expect(bill.lacks).toEqual([unit]);
+          expect(bill.nano >= cost({ ...alone, [unit]: 0 }, without)!).toBe(true);
         },
       ),
     );

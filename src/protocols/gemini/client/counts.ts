@@ -3,12 +3,14 @@ import type { Price } from "../../../model/facts.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { object } from "../../json.ts";
+import { ToolCounts } from "../tool-counts.ts";
 import { mostOf, usageOf } from "../usage.ts";
 
 export class ReportedCounts {
   /** A count came with the end, or after it: what was counted before is not all of it. */
   final = false;
   #counts: JsonObject | undefined;
+  readonly #tools = new ToolCounts();
   #told = "";
   readonly #price: Opt<Price>;
   readonly #draws: boolean;
@@ -20,20 +22,21 @@ export class ReportedCounts {
 
   /** What a chunk changes of them; undefined: nothing. */
   add(chunk: JsonObject, ended: boolean): Usage | undefined {
+    this.#tools.chunk(chunk);
     const counts = object(chunk["usageMetadata"]);
-    if (!counts) return undefined;
-    this.#counts = mostOf(this.#counts ?? {}, counts);
-    this.final ||= ended;
+    if (counts) {
+      this.#counts = mostOf(this.#counts ?? {}, counts);
+      this.final ||= ended;
+    }
     return this.changed();
   }
 
   changed(): Usage | undefined {
-    if (!this.#counts) return undefined;
-    const usage = usageOf(this.#counts, {
-      price: this.#price,
-      draws: this.#draws,
-      ended: this.final,
-    });
+    const tokens =
+      this.#counts &&
+      usageOf(this.#counts, { price: this.#price, draws: this.#draws, ended: this.final });
+    const usage = { ...tokens, ...this.#tools.usage };
+    if (Object.keys(usage).length === 0) return undefined;
     const told = JSON.stringify(usage);
     if (told === this.#told) return undefined;
     this.#told = told;

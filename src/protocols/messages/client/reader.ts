@@ -3,6 +3,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { fitName } from "../../names.ts";
+import { ToolCounts } from "../tool-counts.ts";
 import { billsOf } from "../usage.ts";
 import { isObject, text } from "../../json.ts";
 import { finishOf, ID } from "../words.ts";
@@ -25,6 +26,7 @@ export class MessagesReader {
   #id: string | undefined;
   #model: string | undefined;
   #usage: Usage = {};
+  readonly #tools = new ToolCounts();
   #stop: { reason: string; sequence: Json | undefined; details: Json | undefined } | undefined;
 
   constructor(emit: Emit, signer: string) {
@@ -46,9 +48,16 @@ export class MessagesReader {
   count(usage: Json | undefined): void {
     if (!isObject(usage)) return;
     for (const bill of billsOf(usage, this.#model, this.#usage)) {
-      if (bill.model === this.#model) this.#usage = mergeUsage(this.#usage, bill.usage);
-      this.#emit(bill);
+      const own = bill.model === this.#model;
+      if (own) this.#usage = mergeUsage(this.#usage, bill.usage);
+      this.#emit(own ? { ...bill, usage: this.#tools.with(bill.usage) } : bill);
     }
+  }
+
+  /** Runs of tools that no report has counted yet, or none will. */
+  #ran(): void {
+    const { usage } = this.#tools;
+    this.#emit({ type: "usage", usage, model: this.#model });
   }
 
   /** `message_delta.delta`, or a whole answer: they name the end alike. */
@@ -63,6 +72,7 @@ export class MessagesReader {
     if (this.#open.has(at)) this.stop(at);
     const open = opened(block);
     this.#open.set(at, open);
+    if (this.#tools.block(block)) this.#ran();
     switch (block["type"]) {
       case "text":
         this.#begin(open, "text");

@@ -132,6 +132,7 @@ class StreamRelay implements Relay {
         break;
       case "content_block_start": {
         const block = jsonOf(b.subarray(start, end))["content_block"];
+        if (isObject(block)) this.#tap.block(block);
         if (isObject(block) && !SILENT.has(text(block["type"]) ?? "")) this.#tap.content();
         break;
       }

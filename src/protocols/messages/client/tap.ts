@@ -1,8 +1,9 @@
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { RelaySink } from "../../../plugin/protocol.ts";
+import { ToolCounts } from "../tool-counts.ts";
 import { billsOf, startOf } from "../usage.ts";
-import { isObject, text } from "../../json.ts";
+import { isObject, objects, text } from "../../json.ts";
 import { finishOf } from "../words.ts";
 
 /** What passes by, told to the host. */
@@ -14,6 +15,7 @@ export class Tap {
   readonly #sink: RelaySink;
   #model: string | undefined;
   #usage: Usage = {};
+  readonly #tools = new ToolCounts();
   #reason: string | undefined;
   #said = false;
   #words = 0;
@@ -42,8 +44,16 @@ export class Tap {
     this.whole({ ...message, ...(isObject(usage) && { usage: startOf(usage) }) });
   }
 
+  /** A block begins: runs of tools are counted by theirs. */
+  block(block: JsonObject): void {
+    if (!this.#tools.block(block)) return;
+    const { usage } = this.#tools;
+    this.#sink.usage({ type: "usage", usage, model: this.#model });
+  }
+
   whole(message: JsonObject): void {
     this.#model = text(message["model"]);
+    for (const block of objects(message["content"])) this.#tools.block(block);
     const id = text(message["id"]);
     if (id !== undefined) this.#sink.start(id);
     this.delta({ usage: message["usage"], delta: message });
@@ -55,7 +65,8 @@ export class Tap {
       for (const bill of billsOf(usage, this.#model, this.#usage)) {
         if (bill.model === this.#model) this.#usage = mergeUsage(this.#usage, bill.usage);
         this.counted ||= bill.usage.output !== undefined;
-        this.#sink.usage(bill);
+        const own = bill.model === this.#model;
+        this.#sink.usage(own ? { ...bill, usage: this.#tools.with(bill.usage) } : bill);
       }
     const reason = isObject(delta) ? text(delta["stop_reason"]) : undefined;
     if (reason === undefined) return;

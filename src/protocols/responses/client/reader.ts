@@ -5,6 +5,7 @@ import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { flatName } from "../names.ts";
+import { ToolCounts } from "../tool-counts.ts";
 import { usageOf } from "../usage.ts";
 import { Places } from "./places.ts";
 import { list, object, text } from "../../json.ts";
@@ -37,6 +38,7 @@ export class ResponsesReader {
   readonly #emit: (event: ModelEvent) => void;
   readonly #slots = new Map<number, Slot>();
   readonly #places = new Places();
+  readonly #tools = new ToolCounts();
   #next = 0;
   #started = false;
   #called = false;
@@ -139,6 +141,7 @@ export class ResponsesReader {
     if (slot.done) return;
     slot.done = true;
     slot.type = text(item["type"]) ?? slot.type;
+    this.#tools.item(item);
     switch (slot.type) {
       case "message":
         list(item["content"]).forEach((raw, i) => this.#said(at, `c${i}`, object(raw) ?? {}));
@@ -165,17 +168,10 @@ export class ResponsesReader {
   /** The end, whatever it is called: `response.completed`, `incomplete` or `failed`, or a whole answer. */
   end(response: JsonObject): void {
     this.start(response);
-    const usage = usageOf(response);
-    const seen = usage && {
-      type: "usage" as const,
-      usage,
-      model: text(response["model"]) ?? this.#model,
-      tier: text(response["service_tier"]),
-    };
     const status = text(response["status"]);
     if (status === "failed" || status === "cancelled" || object(response["error"])) {
       // The work was done all the same.
-      if (seen) this.#emit(seen);
+      this.count(response);
       throwFailure({ error: response["error"] ?? { message: `The response was ${status}.` } });
     }
     if (status === "queued" || status === "in_progress")
@@ -185,9 +181,16 @@ export class ResponsesReader {
     const places = this.#places.again(items, this.#slots);
     items.forEach((item, i) => this.done(places[i]!, item));
     for (const slot of this.#slots.values()) this.#shut(slot);
-    if (seen) this.#emit(seen);
+    this.count(response);
     this.finished = true;
     this.#emit({ type: "finish", ...this.#reason(response) });
+  }
+
+  /** Of what is over so far: runs of tools are billed, whatever becomes of the rest. */
+  count(response: JsonObject = {}): void {
+    const usage = usageOf(response, this.#tools.usage(response));
+    const model = text(response["model"]) ?? this.#model;
+    if (usage) this.#emit({ type: "usage", usage, model, tier: text(response["service_tier"]) });
   }
 
   #reason(response: JsonObject): { reason: FinishReason; detail?: string } {

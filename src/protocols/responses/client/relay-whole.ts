@@ -1,18 +1,23 @@
 // The verbatim lane of an answer that is one JSON text, and what any answer is told by.
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
+import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import { needle, valueAt } from "../../sse/index.ts";
 import { wordsOf } from "./amount.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { isCall } from "./reader.ts";
+import { ToolCounts } from "../tool-counts.ts";
 import { usageOf, usageTo } from "../usage.ts";
-import { list, object, parsed, text } from "../../json.ts";
+import { list, object, objects, parsed, text } from "../../json.ts";
+import { mostRuns } from "../../reported-tools.ts";
 
-/** Whether the answer has been counted. */
-export function report(response: JsonObject, sink: RelaySink): boolean {
-  const usage = usageOf(response);
+/** Whether the answer has been counted. `ran`: runs of tools that were seen on the way. */
+export function report(response: JsonObject, sink: RelaySink, ran: Usage = {}): boolean {
+  const tools = new ToolCounts();
+  for (const item of objects(response["output"])) tools.item(item);
+  const usage = usageOf(response, mostRuns(tools.usage(response), ran));
   if (!usage) return false;
   const model = text(response["model"]);
   sink.usage({ type: "usage", usage, model, tier: text(response["service_tier"]) });

@@ -3,7 +3,7 @@
 // that another candidate may still answer.
 import { lastingPart, lastingPiece } from "../../../lib/lasting.ts";
 import { fail, type Fault } from "../../../model/error.ts";
-import type { JsonObject } from "../../../model/values.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import { dataOf, frames, gather, renaming, type Frames, type Gather } from "../../sse/index.ts";
 import { Templates, type Holes } from "../../sse/templates.ts";
@@ -14,6 +14,7 @@ import { throwFailure } from "../../failure/failure.ts";
 import { failure } from "../server/fault.ts";
 import { responseObject } from "../server/object.ts";
 import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
+import { ToolCounts } from "../tool-counts.ts";
 import { usageTo } from "../usage.ts";
 import { object, text } from "../../json.ts";
 
@@ -64,6 +65,8 @@ class StreamRelay implements Relay {
   /** Bytes of text since they were last told. */
   #words = 0;
   #heard = false;
+  readonly #tools = new ToolCounts();
+  #model: string | undefined;
 
   constructor(sink: RelaySink, to: AnswerContext) {
     this.#sink = sink;
@@ -195,22 +198,33 @@ class StreamRelay implements Relay {
 
   #begin(event: Buffer): void {
     if (this.#first) return;
-    const id = text(object(dataIn(event)["response"])?.["id"]);
+    const response = object(dataIn(event)["response"]);
+    const id = text(response?.["id"]);
+    this.#model = text(response?.["model"]);
     this.#first = lastingPiece([event]);
     if (id !== undefined) this.#sink.start(id);
   }
 
   #hear(type: string, event: Buffer, json: number): void {
     this.#commit();
-    // What came in no delta comes whole.
-    if (!this.#heard && type === "response.output_item.done")
-      this.#words += wordsOf([dataIn(event)["item"] ?? null]);
+    if (type === "response.output_item.done") this.#done(dataIn(event)["item"] ?? null);
     if (!type.endsWith(".delta")) return;
     this.#heard = true;
     const begins = beginningOf(event, json);
     const said = isText(type);
     this.#alike = begins && { begins: lastingPiece([begins]), isText: said };
     if (said) this.#words += wordsIn(event, begins ? begins.length : 0, event.length);
+  }
+
+  #done(item: Json): void {
+    // What came in no delta comes whole.
+    if (!this.#heard) this.#words += wordsOf([item]);
+    const tool = object(item);
+    if (!tool) return;
+    this.#tools.item(tool);
+    const usage = this.#tools.usage(undefined);
+    if (Object.keys(usage).length > 0)
+      this.#sink.usage({ type: "usage", usage, model: this.#model });
   }
 
   /** Its bytes of text; those that follow may be like it. */
@@ -223,7 +237,7 @@ class StreamRelay implements Relay {
   #end(event: Buffer, json: number, data: JsonObject): void {
     const response = object(data["response"]) ?? {};
     const type = text(data["type"]) ?? typeOf(event, json);
-    const counted = report(response, this.#sink);
+    const counted = report(response, this.#sink, this.#tools.usage(response));
     if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
       throwFailure({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
     this.#commit();

@@ -1,0 +1,66 @@
+// The one table of tools that providers run, and of the units that they bill their runs by.
+import type { Feature } from "./facts.ts";
+import type { Unit } from "./usage.ts";
+
+const BILLED: { readonly [unit in Unit]?: readonly string[] } = {
+  searches: [
+    "web_search",
+    "web_search_preview",
+    "google_search",
+    "google_search_retrieval",
+    "enterprise_web_search",
+    "live_search",
+    "browser_search",
+    "x_search",
+  ],
+  fetches: ["web_fetch", "url_context", "visit_website", "fetch_url"],
+  file_searches: ["file_search", "collections_search", "attachment_search", "retrieval"],
+  map_searches: ["google_maps"],
+  code_sessions: [
+    "code_interpreter",
+    "code_execution",
+    "bash_code_execution",
+    "text_editor_code_execution",
+    "shell",
+  ],
+  images: ["image_generation"],
+};
+
+/** Billed by their tokens alone, which are in the report, or run by the client. */
+const FREE: readonly string[] = [
+  "advisor",
+  "apply_patch",
+  "computer",
+  "computer_use",
+  "computer_use_preview",
+  "connectors",
+  "local_shell",
+  "mcp",
+  "mcp_toolset",
+  "programmatic_tool_calling",
+  "tool_search",
+  "tool_search_tool_bm25",
+  "tool_search_tool_regex",
+  // Filters what a search found, by code that is not billed apart.
+  "web_search_dynamic",
+  "web_fetch_dynamic",
+];
+
+const UNIT_OF: ReadonlyMap<string, Unit | undefined> = new Map([
+  ...FREE.map((tool) => [tool, undefined] as const),
+  ...Object.entries(BILLED).flatMap(([unit, tools]) =>
+    tools.map((tool) => [tool, unit as Unit] as const),
+  ),
+]);
+
+/** Units that hosted tools among these features are billed by. A tool that is not in the table is billed by `tool_runs`. */
+export function toolUnits(features: readonly Feature[]): readonly Unit[] {
+  const units = new Set<Unit>();
+  for (const feature of features) {
+    if (!feature.startsWith("hosted.")) continue;
+    const tool = feature.slice("hosted.".length);
+    const unit = UNIT_OF.has(tool) ? UNIT_OF.get(tool) : "tool_runs";
+    if (unit) units.add(unit);
+  }
+  return [...units];
+}

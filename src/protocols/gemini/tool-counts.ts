@@ -1,0 +1,67 @@
+// Runs of tools that Google runs. No count reports them: grounding metadata names the queries, and parts hold the code that ran.
+import type { Unit, Usage } from "../../model/usage.ts";
+import type { JsonObject } from "../../model/values.ts";
+import { list, object, objects, text } from "../json.ts";
+
+/** Units whose runs an answer tells. */
+export const COUNTED: readonly Unit[] = [
+  "searches",
+  "map_searches",
+  "file_searches",
+  "fetches",
+  "code_sessions",
+];
+
+/** Queries that are told apart; no answer has more. */
+const MOST = 1_000;
+
+/** Chunks repeat their grounding: a query of one candidate counts once. */
+export class ToolCounts {
+  readonly #queries = new Set<string>();
+  readonly #fetched = new Set<string>();
+  #grounded = false;
+  #mapped = false;
+  #filed = false;
+  #ran = false;
+
+  chunk(chunk: JsonObject): void {
+    for (const candidate of objects(chunk["candidates"])) this.#candidate(candidate);
+  }
+
+  get usage(): Usage {
+    const searches = Math.max(this.#queries.size, this.#grounded ? 1 : 0);
+    return {
+      ...(searches > 0 && { searches }),
+      ...(this.#mapped && { map_searches: 1 }),
+      ...(this.#filed && { file_searches: 1 }),
+      ...(this.#fetched.size > 0 && { fetches: this.#fetched.size }),
+      ...(this.#ran && { code_sessions: 1 }),
+    };
+  }
+
+  #candidate(candidate: JsonObject): void {
+    for (const part of list(object(candidate["content"])?.["parts"]))
+      this.#ran ||= object(object(part)?.["executableCode"]) !== undefined;
+    const index = Number(candidate["index"] ?? 0);
+    const pages = object(candidate["urlContextMetadata"]);
+    for (const page of objects(pages?.["urlMetadata"]))
+      remember(this.#fetched, `${index} ${text(page["retrievedUrl"]) ?? ""}`);
+    const grounding = object(candidate["groundingMetadata"]);
+    if (!grounding) return;
+    for (const name of ["webSearchQueries", "imageSearchQueries"])
+      for (const query of list(grounding[name]))
+        remember(this.#queries, `${index} ${name} ${text(query) ?? ""}`);
+    // What was found without a query that is named took one all the same.
+    this.#grounded ||= object(grounding["searchEntryPoint"]) !== undefined;
+    this.#mapped ||= grounding["googleMapsWidgetContextToken"] !== undefined;
+    for (const found of objects(grounding["groundingChunks"])) {
+      this.#grounded ||= object(found["web"]) !== undefined;
+      this.#mapped ||= object(found["maps"]) !== undefined;
+      this.#filed ||= object(found["retrievedContext"]) !== undefined;
+    }
+  }
+}
+
+function remember(seen: Set<string>, one: string): void {
+  if (seen.size < MOST) seen.add(one.slice(0, 1_024));
+}

@@ -1,0 +1,105 @@
+// Runs of hosted tools in a response: its output has an item for each run, and some upstreams count them in the report as well.
+import type { Unit, Usage } from "../../model/usage.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
+import { count, list, object, text } from "../json.ts";
+import { mostRuns, reportedTools } from "../reported-tools.ts";
+
+/** Units whose runs a response tells. */
+export const COUNTED: readonly Unit[] = [
+  "searches",
+  "file_searches",
+  "code_sessions",
+  "images",
+  "tool_runs",
+];
+
+/** Items of tools that the client runs, or that are billed by their tokens alone. */
+const FREE: ReadonlySet<string> = new Set([
+  "apply_patch_call",
+  "computer_call",
+  "custom_tool_call",
+  "function_call",
+  "local_shell_call",
+  "mcp_call",
+  "program_call",
+  "tool_search_call",
+]);
+
+/** A container is billed by its memory: 4 GB cost four times as much as one. */
+const MEMORY = /^(\d{1,4})g$/i;
+/** An answer has no more containers that are worth telling apart. */
+const MOST_CONTAINERS = 1_000;
+
+export class ToolCounts {
+  readonly #runs: { [unit in Unit]?: number } = {};
+  readonly #containers = new Set<string>();
+  #nameless = 0;
+
+  /** Called once for each item that is done. */
+  item(item: JsonObject): void {
+    const type = text(item["type"]) ?? "";
+    if (!type.endsWith("_call") || FREE.has(type)) return;
+    switch (type) {
+      case "web_search_call":
+        return this.#add("searches", searchesIn(object(item["action"])));
+      case "x_search_call":
+        return this.#add("searches", 1);
+      case "file_search_call":
+        return this.#add("file_searches", 1);
+      case "image_generation_call":
+        return this.#add("images", item["status"] === "failed" ? 0 : 1);
+      case "code_interpreter_call":
+        return this.#code(text(item["container_id"]));
+      case "shell_call": {
+        const environment = object(item["environment"]);
+        const container = text(environment?.["container_id"]);
+        return container === undefined ? undefined : this.#code(container);
+      }
+      default:
+        this.#add("tool_runs", 1);
+    }
+  }
+
+  /** All runs that are known of: of items so far, and of the report. */
+  usage(response: Opt<JsonObject>): Usage {
+    const sessions = this.#containers.size + this.#nameless;
+    const items: Usage = {
+      ...this.#runs,
+      ...(sessions > 0 && { code_sessions: sessions * memoryIn(response) }),
+    };
+    const web = object(object(response?.["tool_usage"])?.["web_search"]);
+    const searches = count(web?.["num_requests"]) ?? 0;
+    const reported = mostRuns(reportedTools(object(response?.["usage"])), {
+      ...(searches > 0 && { searches }),
+    });
+    return mostRuns(items, reported);
+  }
+
+  #add(unit: Unit, n: number): void {
+    if (n > 0) this.#runs[unit] = (this.#runs[unit] ?? 0) + n;
+  }
+
+  #code(container: string | undefined): void {
+    if (container === undefined || this.#containers.size >= MOST_CONTAINERS) this.#nameless++;
+    else this.#containers.add(container);
+  }
+}
+
+/** Opening a page and finding words in it are billed by their tokens. */
+function searchesIn(action: Opt<JsonObject>): number {
+  const type = text(action?.["type"]) ?? "search";
+  return type === "search" ? Math.max(1, list(action?.["queries"]).length) : 0;
+}
+
+/** Gigabytes of the largest container that the response was asked to make. */
+function memoryIn(response: Opt<JsonObject>): number {
+  let most = 1;
+  for (const raw of list(response?.["tools"])) {
+    const tool = object(raw);
+    for (const place of [tool?.["container"], tool?.["environment"]]) {
+      const limit = MEMORY.exec(text(object(place)?.["memory_limit"]) ?? "");
+      if (limit) most = Math.max(most, Number(limit[1]));
+    }
+  }
+  return most;
+}

@@ -1,0 +1,132 @@
+// A count can only add to a bill: whatever a provider reports beside what has a price, the bill is never lower for it.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Facts, Price } from "../../../src/model/facts.ts";
+import { UNITS, type Unit, type Usage } from "../../../src/model/usage.ts";
+import { billOf, cost, isExact, SAME_GOODS, type Circumstances } from "../../../src/money/price.ts";
+import { largest } from "../../../src/walk/money/counts.ts";
+
+const FACTS = join(import.meta.dirname, "../../../plugins/providers/facts");
+const shipped = readdirSync(FACTS)
+  .filter((name) => name.endsWith(".json"))
+  .flatMap((name) => (JSON.parse(readFileSync(join(FACTS, name), "utf8")) as Facts).models)
+  .flatMap(({ price }) => (price ? [price] : []));
+
+/** Prices that have lines for the same units in the same circumstances: one of each shape. */
+const shapeOf = (price: Price): string =>
+  JSON.stringify(price, (key, value: unknown) => (key === "usd" ? 0 : value));
+const SHAPES = [...new Map(shipped.map((price) => [shapeOf(price), price])).values()];
+const OWN: readonly Price[] = [
+  {
+    lines: [
+      { unit: "input", usd: "3", per: 1_000_000 },
+      { unit: "output", usd: "15", per: 1_000_000 },
+    ],
+  },
+  { lines: [{ unit: "requests", usd: "0.01", per: 1 }] },
+  { lines: [{ unit: "searches", usd: "0.002", per: 1 }] },
+  { lines: [{ unit: "seconds", usd: "0.0001", per: 1 }] },
+  { lines: [{ unit: "characters", usd: "0.000015", per: 1 }] },
+  {
+    lines: [
+      { unit: "images", usd: "0.01", per: 1, variant: { quality: "low" } },
+      { unit: "images", usd: "0.17", per: 1, variant: { quality: "high", size: "1024x1024" } },
+    ],
+  },
+];
+
+const TIERS = [undefined, "default", "flex", "priority", "scale", "batch", "fast", "unheard-of"];
+const QUALITIES = [undefined, "low", "high", "auto", "unheard-of"];
+const SIZES = [undefined, "1024x1024", "auto", "999x999"];
+const circumstances = fc.record({
+  tier: fc.constantFrom(...TIERS),
+  quality: fc.constantFrom(...QUALITIES),
+  size: fc.constantFrom(...SIZES),
+  at: fc.constant(Date.UTC(2026, 10, 28)),
+  facts: fc.constantFrom({}, { inference_geo: "us" }, { region: "eu" }, { speed: "fast" }),
+}) as fc.Arbitrary<Circumstances>;
+
+const usages = fc.record(
+  Object.fromEntries(UNITS.map((unit) => [unit, fc.oneof(fc.nat(20), fc.nat(2_000_000))])) as {
+    [U in Unit]: fc.Arbitrary<number>;
+  },
+  { requiredKeys: [] },
+) as fc.Arbitrary<Usage>;
+
+/** Without this unit, and without others that measure the same goods. */
+function without(usage: Usage, unit: Unit): Usage {
+  const gone = SAME_GOODS.find((units) => units.includes(unit)) ?? [unit];
+  return Object.fromEntries(Object.entries(usage).filter(([u]) => !gone.includes(u as Unit)));
+}
+
+it("cost(usage) >= cost(usage without any one unit): all units, shipped prices, tiers and variants", () => {
+  expect(SHAPES.length).toBeGreaterThan(40);
+  for (const price of [...SHAPES, ...OWN])
+    fc.assert(
+      fc.property(usages, circumstances, (usage, c) => {
+        const whole = cost(usage, price, c)!;
+        for (const unit of UNITS) {
+          // A share of the output, not a further count: its own rate may be lower.
+          if (unit === "reasoning" || usage[unit] === undefined) continue;
+          const rest = cost(without(usage, unit), price, c)!;
+          expect(whole >= rest, `${unit} of ${JSON.stringify(usage)}: ${whole} < ${rest}`).toBe(
+            true,
+          );
+        }
+      }),
+      { numRuns: 4 },
+    );
+});
+
+it("a priced count never becomes free by what is reported beside it", () => {
+  for (const price of [...SHAPES, ...OWN])
+    for (const line of price.lines)
+      for (const unit of line.usd === "0" ? [] : UNITS) {
+        const own = {
+          [line.unit]: 1_000_000,
+          ...(line.unit === "reasoning" && { output: 1_000_000 }),
+        };
+        const bill = billOf({ [unit]: 1_000_000, ...own }, price, {
+          at: Date.UTC(2026, 10, 28),
+          ...line.variant,
+        });
+        expect(bill, `${line.unit} beside ${unit}`).not.toBeNull();
+        if (line.unit !== "requests") expect(bill!.nano).toBeGreaterThan(0n);
+      }
+});
+
+it("a bill is exact only where each count has a rate of its own", () => {
+  for (const price of SHAPES)
+    fc.assert(
+      fc.property(usages, circumstances, (usage, c) => {
+        const bill = billOf(usage, price, c)!;
+        if (!isExact(bill)) return;
+        const units = new Set(bill.lines.map(({ unit }) => unit));
+        const tokens = bill.lines.some(({ unit }) => unit === "input" || unit === "output");
+        for (const unit of ["input", "output", "searches", "code_sessions"] as const)
+          if ((usage[unit] ?? 0) > 0 && (tokens || unit === "searches"))
+            expect(
+              units.has(unit) || (unit === "output" && units.has("reasoning")),
+              `${unit} of ${JSON.stringify(usage)}`,
+            ).toBe(true);
+      }),
+      { numRuns: 4 },
+    );
+});
+
+it("of cumulative reports the largest counts, whatever the last one says", () => {
+  fc.assert(
+    fc.property(
+      fc.array(usages, { minLength: 1, maxLength: 5 }),
+      fc.constantFrom(...SHAPES),
+      (reports, price) => {
+        const end = reports.reduce(largest);
+        const zeros = Object.fromEntries(UNITS.map((unit) => [unit, 0]));
+        expect(largest(end, zeros)).toMatchObject(end);
+        expect(cost(largest(end, {}), price)).toBe(cost(end, price));
+      },
+    ),
+  );
+});
