@@ -141,17 +141,21 @@ function runsIn(body: Fields, named: Named): number | undefined {
 
 /**
  * Whether a body asks for thought, in whichever words: a backend may read any of them, so one that switches it on outweighs all
- * that switch it off. Undefined: it says nothing.
+ * that switch it off. `documented`: the fields in which the API of this backend documents "off"; "off" in another field counts for
+ * nothing, since a backend that does not read it thinks all the same. Undefined: it says nothing.
  */
-export function asksThought(get: (field: string) => unknown): "on" | "off" | undefined {
+export function asksThought(
+  get: (field: string) => unknown,
+  documented: readonly string[],
+): "on" | "off" | undefined {
   let said: "on" | "off" | undefined;
   for (const { field, at, members } of THOUGHT) {
     const value = get(field);
     if (value === undefined || value === null) continue;
-    if (!members) said = heard(said, value);
-    else {
-      const of = object(at === undefined ? value : object(value)?.[at]);
-      if (of) for (const member of members) said = heard(said, of[member]);
+    const of = object(at === undefined ? value : object(value)?.[at]) ?? {};
+    for (const one of members ? members.map((member) => of[member]) : [value]) {
+      const now = heard(said, one);
+      if (now === "on" || documented.includes(field)) said = now;
     }
   }
   return said;
@@ -177,6 +181,6 @@ const THOUGHT: readonly {
 
 const OFF: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);
 
-/** Where a body does not switch thoughts off, there may be some. */
-export const mayThink = (out: Outgoing): boolean =>
-  asksThought((field) => out.get(field)) !== "off";
+/** Where a body does not switch thoughts off in a field that is documented for that, there may be some. */
+export const mayThink = (out: Outgoing, documented: readonly string[]): boolean =>
+  asksThought((field) => out.get(field), documented) !== "off";

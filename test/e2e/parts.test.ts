@@ -82,11 +82,11 @@ it("each part is paid at its own model's price, to the nano-dollar", async () =>
   expect(await at.ask("ledger.verify")).toMatchObject({ problems: [] });
 });
 
-it("a part without a price is named, and the row is unpriced", async () => {
+it("a part without a price is named, and estimated at the highest price of the others", async () => {
   second = "strange";
   const { state, costNano, parts } = await asked();
-  expect([state, costNano]).toEqual(["unpriced", null]);
-  expect(parts!.map(({ model, costNano }) => [model, costNano === null])).toEqual([
+  expect([state, costNano]).toEqual(["estimated", "7782000"]);
+  expect(parts!.map(({ model, price }) => [model, price === null])).toEqual([
     ["plain", false],
     ["strange", true],
   ]);

@@ -9,20 +9,48 @@ import { claude, messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { upstreams } from "./codecs.ts";
 
-const thinks = (protocol: Protocol<"chat">, body: object, model = "m") =>
-  protocol.client!.thinks!(outgoing(body as never), asking({ model }));
+const thinks = (protocol: Protocol<"chat">, body: object, model = "m", can?: object) =>
+  protocol.client!.thinks!(
+    outgoing(body as never),
+    asking({ model, info: { model, kind: "chat", can } as never }),
+  );
+
+const OFF_WORDS: readonly object[] = [
+  { reasoning_effort: "none" },
+  { reasoning: { effort: "none" } },
+  { reasoning: { enabled: false } },
+  { thinking: { type: "disabled" } },
+  { enable_thinking: false },
+  { chat_template_kwargs: { enable_thinking: false } },
+  { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } },
+];
+
+it.each([{}, { reasoning_effort: "low" }, { thinking: { type: "enabled" } }, ...OFF_WORDS])(
+  "chat completions of a backend that is not known: %j may be answered with thought",
+  (body) => expect(thinks(chatCompletions(), body)).toBe(true),
+);
 
 it.each([
-  [{}, true],
-  [{ reasoning_effort: "low" }, true],
-  [{ reasoning: { effort: "high" } }, true],
-  [{ thinking: { type: "enabled" } }, true],
-  [{ reasoning_effort: "none" }, false],
-  [{ reasoning: { effort: "none" } }, false],
-  [{ reasoning: { enabled: false } }, false],
-  [{ thinking: { type: "disabled" } }, false],
-  [{ enable_thinking: false }, false],
-])("chat completions %j: %s", (body, may) => expect(thinks(chatCompletions(), body)).toBe(may));
+  ["effort", { reasoning_effort: "none" }],
+  ["thinking.type", { thinking: { type: "disabled" } }],
+  ["enable_thinking", { enable_thinking: false }],
+  ["chat_template_kwargs", { chat_template_kwargs: { enable_thinking: false } }],
+  ["reasoning.enabled", { reasoning: { enabled: false } }],
+  ["reasoning", { reasoning: { effort: "none" } }],
+] as const)("chat completions, %s: only its own word switches thought off", (control, own) => {
+  const protocol = chatCompletions({ reasoning: { control } });
+  expect(thinks(protocol, own)).toBe(false);
+  for (const other of OFF_WORDS)
+    if (Object.keys(other)[0] !== Object.keys(own)[0])
+      expect(thinks(protocol, other), JSON.stringify(other)).toBe(true);
+  expect(thinks(chatCompletions({ reasoning: { control, off: false } }), own)).toBe(true);
+});
+
+it("a model that is known to reason documents reasoning_effort", () => {
+  const known = (body: object) => thinks(chatCompletions(), body, "m", { reasoning: true });
+  expect(known({ reasoning_effort: "none" })).toBe(false);
+  expect(known({ enable_thinking: false })).toBe(true);
+});
 
 it.each([
   [{}, true],
@@ -42,6 +70,8 @@ it.each([
   ["claude-opus-4-8", { thinking: { type: "disabled" } }, false],
   ["claude-sonnet-4-5", { thinking: { type: "enabled", budget_tokens: 2048 } }, true],
   ["claude-fable-5", {}, true],
+  ["claude-fable-5", { reasoning_effort: "none" }, true],
+  ["claude-opus-4-8", { reasoning_effort: "none" }, false],
   ["claude-3-5-haiku", {}, false],
 ])("messages, %s %j: %s", (model, body, may) =>
   expect(thinks(messages(claude), body, model)).toBe(may),

@@ -13,6 +13,7 @@ import { request as requestTo } from "./client/request.ts";
 import { stream as streamFrom } from "./client/stream.ts";
 import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
+import { traitsOf } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
 import { conversation } from "./server/conversation.ts";
 import { fault } from "./server/fault.ts";
@@ -21,6 +22,7 @@ import { head } from "../limits.ts";
 import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { CHAT, spelt } from "../spelling.ts";
+import { offFields } from "./client/thinking.ts";
 import { mayThink } from "../spending.ts";
 import { survey } from "./survey.ts";
 import { whole } from "./server/whole.ts";
@@ -58,7 +60,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
     fault: faultFrom,
     prepare: (out, of) => prepare(out, of, dialect),
     cap: (out, tokens) => cap(out, tokens, dialect),
-    thinks: mayThink,
+    thinks: (out, of) => mayThink(out, offFields(of, traitsOf(dialect, of.model))),
     relay: (sink, to) => relay(sink, to, dialect),
   },
 });

@@ -55,7 +55,8 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     count,
     prepare,
     cap,
-    thinks: mayThink,
+    thinks: (out, of) =>
+      mayThink(out, traitsOf(dialect, of.model).off === false ? [] : ["generationConfig"]),
     tools: COUNTED,
     relay,
   },

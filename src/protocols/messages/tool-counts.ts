@@ -25,34 +25,42 @@ export class ToolCounts {
   /** Code that filters what a search found is not billed. */
   #filters = false;
 
-  /** Called once for each block that begins. Whether it is a run of a tool. */
+  /** Called once for each block that begins. Whether it adds to what is known to be billed. */
   block(block: JsonObject): boolean {
     if (block["type"] !== "server_tool_use") return false;
     const { caller } = block;
     const name = text(block["name"]) ?? "";
     this.#filters ||= isObject(caller) && (text(caller["type"]) ?? "").startsWith("code_execution");
-    if (CODE.has(name)) this.#ranCode = true;
-    else if (name === "web_search") this.#add("searches");
-    else if (name === "web_fetch") this.#add("fetches");
-    else if (!FREE.has(name)) this.#add("tool_runs");
+    if (FREE.has(name)) return false;
+    // Whether it only filters is known at the end.
+    if (CODE.has(name)) return !(this.#ranCode = true);
+    return this.#add(UNITS.get(name) ?? "tool_runs");
+  }
+
+  /** Runs so far, and of those that a report has counted the larger number. */
+  soFar(reported: Usage): Usage {
+    return most(this.#runs, reported, Object.keys(this.#runs));
+  }
+
+  /** A report, with the runs that it does not have. All code of a message runs in one container. */
+  atEnd(reported: Usage): Usage {
+    const code = this.#ranCode && !this.#filters && { code_sessions: 1 };
+    const runs = { ...this.#runs, ...code };
+    return { ...reported, ...most(runs, reported, Object.keys(runs)) };
+  }
+
+  #add(unit: Unit): true {
+    this.#runs[unit] = (this.#runs[unit] ?? 0) + 1;
     return true;
   }
-
-  /** All code of a message runs in one container. */
-  get usage(): Usage {
-    return this.#ranCode && !this.#filters ? { ...this.#runs, code_sessions: 1 } : this.#runs;
-  }
-
-  /** The larger of this and what a report has. */
-  with(reported: Usage): Usage {
-    const all: { [unit in Unit]?: number | undefined } = { ...reported };
-    const runs = this.usage;
-    for (const unit in runs)
-      all[unit as Unit] = Math.max(all[unit as Unit] ?? 0, runs[unit as Unit]!);
-    return all;
-  }
-
-  #add(unit: Unit): void {
-    this.#runs[unit] = (this.#runs[unit] ?? 0) + 1;
-  }
 }
+
+const UNITS: ReadonlyMap<string, Unit> = new Map([
+  ["web_search", "searches"],
+  ["web_fetch", "fetches"],
+]);
+
+const most = (a: Usage, b: Usage, units: readonly string[]): Usage =>
+  Object.fromEntries(
+    (units as readonly Unit[]).map((unit) => [unit, Math.max(a[unit] ?? 0, b[unit] ?? 0)]),
+  );

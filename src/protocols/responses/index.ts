@@ -75,7 +75,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       bound,
       prepare: (out, of) => prepare(out, of, dialect),
       cap,
-      thinks: mayThink,
+      thinks: (out) => mayThink(out, ["reasoning"]),
       tools: COUNTED,
       relay,
     },

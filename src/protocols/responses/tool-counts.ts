@@ -35,10 +35,10 @@ export class ToolCounts {
   readonly #containers = new Set<string>();
   #nameless = 0;
 
-  /** Called once for each item that is done. */
-  item(item: JsonObject): void {
+  /** Called once for each item that is done. Whether it is the run of a tool. */
+  item(item: JsonObject): boolean {
     const type = text(item["type"]) ?? "";
-    if (!type.endsWith("_call") || FREE.has(type)) return;
+    if (!type.endsWith("_call") || FREE.has(type)) return false;
     switch (type) {
       case "web_search_call":
         return this.#add("searches", searchesIn(object(item["action"])));
@@ -53,10 +53,10 @@ export class ToolCounts {
       case "shell_call": {
         const environment = object(item["environment"]);
         const container = text(environment?.["container_id"]);
-        return container === undefined ? undefined : this.#code(container);
+        return container !== undefined && this.#code(container);
       }
       default:
-        this.#add("tool_runs", 1);
+        return this.#add("tool_runs", 1);
     }
   }
 
@@ -75,13 +75,15 @@ export class ToolCounts {
     return mostRuns(items, reported);
   }
 
-  #add(unit: Unit, n: number): void {
+  #add(unit: Unit, n: number): boolean {
     if (n > 0) this.#runs[unit] = (this.#runs[unit] ?? 0) + n;
+    return n > 0;
   }
 
-  #code(container: string | undefined): void {
+  #code(container: string | undefined): boolean {
     if (container === undefined || this.#containers.size >= MOST_CONTAINERS) this.#nameless++;
     else this.#containers.add(container);
+    return true;
   }
 }
 

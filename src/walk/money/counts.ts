@@ -12,13 +12,16 @@ import {
 import type { Opt } from "../../model/values.ts";
 import type { Work } from "../../model/work.ts";
 
-/** Whether a report has all units of a measure of this work, and of one that the price knows, where there are several. */
+/** Whether a report has all units of a measure of this work, and something that the price has a line for. */
 export const isWhole = (usage: Usage, { whole }: Work, price?: Price): boolean =>
-  whole.some(
-    (units) =>
-      units.every((unit) => usage[unit] !== undefined) &&
-      (whole.length === 1 || !price || units.some((unit) => lists(price, unit))),
-  );
+  whole.some((units) => units.every((unit) => usage[unit] !== undefined)) &&
+  (!price || isListed(usage, price));
+
+/** A report of nothing is one that every price covers. */
+function isListed(usage: Usage, price: Price): boolean {
+  const used = UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
+  return used.length === 0 || used.some((unit) => lists(price, unit));
+}
 
 const lists = ({ lines }: Price, unit: Unit): boolean => lines.some((line) => line.unit === unit);
 

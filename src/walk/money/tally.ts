@@ -113,6 +113,8 @@ export class Tally {
     for (const unit of UNITS) {
       const count = seen.usage[unit];
       if (count === undefined) continue;
+      // It thinks, whatever its request said.
+      if (unit === "reasoning" && count > 0) this.thinks = true;
       if (Number.isFinite(count) && count >= 0 && count <= SANE) clean[unit] = count;
       else this.#doubtful = true;
     }

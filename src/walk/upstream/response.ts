@@ -6,7 +6,9 @@ import { fault, faultOf } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
 import type { CallStage } from "../../model/retry.ts";
 import type { HeadersIn } from "../../model/values.ts";
+import { formOf } from "../../lib/media.ts";
 import { blame } from "./blame.ts";
+import { LeadingComments } from "./comments.ts";
 import type { HintedTimes } from "./times.ts";
 import { broken } from "./broken-line.ts";
 import type { Wire } from "../mounted.ts";
@@ -43,6 +45,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   #timeouts: HintedTimes;
   readonly #started: number;
   #due: number;
+  /** An event stream has sent nothing but comments. */
+  #comments: LeadingComments | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #taker: ResponseSink | undefined;
   /** What has come and was not handed over. */
@@ -139,11 +143,13 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
       if (!hinted) return this.#late("took longer than", totalMs);
       const late = "The provider took longer than this client waits.";
       this.abort(blame(fault("timeout", late, { code: "client_timeout" }), "caller"));
-    } else if (now > this.#due)
-      this.#late(
-        this.status === 0 ? "sent nothing for" : "fell silent for",
-        this.status === 0 ? this.#timeouts.firstByteMs : this.#timeouts.idleMs,
-      );
+      return;
+    }
+    const { firstByteMs, idleMs } = this.#timeouts;
+    const began = this.status > 0 && !this.#comments;
+    if (!began && !this.#paused && now > this.#started + firstByteMs)
+      return this.#late("sent nothing for", firstByteMs);
+    if (now > this.#due) this.#late("fell silent for", idleMs);
   }
 
   #late(what: string, ms: number): void {
@@ -164,6 +170,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     this.status = status;
     this.headers = headers;
     this.#due = this.#dog.now + this.#timeouts.idleMs;
+    if (formOf(String(headers["content-type"] ?? "")) === "stream")
+      this.#comments = new LeadingComments();
     this.#waiter()?.resolve(this);
   }
 
@@ -178,6 +186,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     // Bytes that were on their way when it was paused still come.
     if (!this.#paused) this.#due = this.#dog.now + this.#timeouts.idleMs;
+    if (this.#comments?.end(chunk)) this.#comments = undefined;
     this.#came.push(chunk);
     if (!this.#taker) {
       this.#early += chunk.length;

@@ -10,6 +10,24 @@ import { object, text } from "../../json.ts";
 /** Twice the most that an effort below it stands for. */
 const MOST = 65_536;
 
+const FIELDS: { readonly [control in NonNullable<ReasoningTraits["control"]>]: readonly string[] } =
+  {
+    effort: ["reasoning_effort"],
+    "thinking.type": ["thinking"],
+    enable_thinking: ["enable_thinking"],
+    chat_template_kwargs: ["chat_template_kwargs"],
+    "reasoning.enabled": ["reasoning"],
+    reasoning: ["reasoning"],
+    none: [],
+  };
+
+/** In which fields this backend documents that thinking is switched off. Of a model that is not known it is not known either. */
+export function offFields(of: CallContext, { reasoning }: ChatTraits): readonly string[] {
+  if (reasoning?.off === false) return [];
+  if (reasoning?.control) return FIELDS[reasoning.control];
+  return of.info.can?.reasoning === true ? FIELDS.effort : [];
+}
+
 /** What a request asks for: nothing, no thinking, thinking, or so much of it. */
 type Wish = "off" | "on" | { effort: string };
 

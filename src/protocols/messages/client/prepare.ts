@@ -82,6 +82,6 @@ function withoutAttribution(out: Outgoing): void {
 /** What is shown of thoughts is a digest. Some models think unasked; and a field that is not told of is the backend's own habit. */
 export function thinks(out: Outgoing, { thinking }: MessagesSettings): boolean {
   if (thinking === "none") return false;
-  const asked = asksThought((field) => out.get(field));
-  return asked === undefined ? thinking === "always" : asked === "on";
+  if (thinking === "always") return true;
+  return asksThought((field) => out.get(field), ["thinking"]) === "on";
 }

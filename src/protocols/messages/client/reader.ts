@@ -50,14 +50,13 @@ export class MessagesReader {
     for (const bill of billsOf(usage, this.#model, this.#usage)) {
       const own = bill.model === this.#model;
       if (own) this.#usage = mergeUsage(this.#usage, bill.usage);
-      this.#emit(own ? { ...bill, usage: this.#tools.with(bill.usage) } : bill);
+      this.#emit(own ? { ...bill, usage: this.#tools.atEnd(bill.usage) } : bill);
     }
   }
 
   /** Runs of tools that no report has counted yet, or none will. */
-  #ran(): void {
-    const { usage } = this.#tools;
-    this.#emit({ type: "usage", usage, model: this.#model });
+  #ran(usage: Usage): void {
+    if (Object.keys(usage).length > 0) this.#emit({ type: "usage", usage, model: this.#model });
   }
 
   /** `message_delta.delta`, or a whole answer: they name the end alike. */
@@ -72,7 +71,7 @@ export class MessagesReader {
     if (this.#open.has(at)) this.stop(at);
     const open = opened(block);
     this.#open.set(at, open);
-    if (this.#tools.block(block)) this.#ran();
+    if (this.#tools.block(block)) this.#ran(this.#tools.soFar(this.#usage));
     switch (block["type"]) {
       case "text":
         this.#begin(open, "text");
@@ -142,6 +141,7 @@ export class MessagesReader {
     if (this.finished) return;
     for (const at of this.#open.keys()) this.stop(at);
     this.finished = true;
+    this.#ran(this.#tools.atEnd(runsIn(this.#usage)));
     const stop = this.#stop ?? { reason: "end_turn", sequence: undefined, details: undefined };
     const { reason, detail } = finishOf(stop.reason);
     const said = detail ?? (isObject(stop.details) ? refusalOf(stop.details) : undefined);
@@ -212,6 +212,12 @@ export class MessagesReader {
     this.#emit({ type: "close", index });
   }
 }
+
+/** What a report has of tools. */
+const runsIn = ({ searches, fetches }: Usage): Usage => ({
+  ...(searches && { searches }),
+  ...(fetches && { fetches }),
+});
 
 const refusalOf = (details: JsonObject): string | undefined =>
   text(details["explanation"]) ?? text(details["category"]);

@@ -47,7 +47,7 @@ export class Tap {
   /** A block begins: runs of tools are counted by theirs. */
   block(block: JsonObject): void {
     if (!this.#tools.block(block)) return;
-    const { usage } = this.#tools;
+    const usage = this.#tools.soFar(this.#usage);
     this.#sink.usage({ type: "usage", usage, model: this.#model });
   }
 
@@ -66,7 +66,7 @@ export class Tap {
         if (bill.model === this.#model) this.#usage = mergeUsage(this.#usage, bill.usage);
         this.counted ||= bill.usage.output !== undefined;
         const own = bill.model === this.#model;
-        this.#sink.usage(own ? { ...bill, usage: this.#tools.with(bill.usage) } : bill);
+        this.#sink.usage(own ? { ...bill, usage: this.#tools.atEnd(bill.usage) } : bill);
       }
     const reason = isObject(delta) ? text(delta["stop_reason"]) : undefined;
     if (reason === undefined) return;
@@ -77,6 +77,9 @@ export class Tap {
   /** What was settled, where upstream has not counted. */
   finish(): Usage | undefined {
     this.told();
+    const usage = this.#tools.atEnd({});
+    if (!this.counted && Object.keys(usage).length > 0)
+      this.#sink.usage({ type: "usage", usage, model: this.#model });
     const settled = this.#sink.finish(finishOf(this.#reason ?? "end_turn").reason);
     return this.counted ? undefined : settled;
   }

@@ -136,12 +136,13 @@ export class ResponsesReader {
     this.#emit({ type: "media", index: part.index, media: { base64 }, partial: true });
   }
 
-  done(at: number, item: JsonObject): void {
+  /** Whether the item was a run of a hosted tool, of which `count` has more to say now. */
+  done(at: number, item: JsonObject): boolean {
     const slot = this.#slot(at, text(item["type"]) ?? "");
-    if (slot.done) return;
+    if (slot.done) return false;
     slot.done = true;
     slot.type = text(item["type"]) ?? slot.type;
-    this.#tools.item(item);
+    const ran = this.#tools.item(item);
     switch (slot.type) {
       case "message":
         list(item["content"]).forEach((raw, i) => this.#said(at, `c${i}`, object(raw) ?? {}));
@@ -163,6 +164,7 @@ export class ResponsesReader {
         this.#part(slot, "raw", { type: "opaque", origin: ORIGIN, raw: item });
     }
     this.#shut(slot);
+    return ran;
   }
 
   /** The end, whatever it is called: `response.completed`, `incomplete` or `failed`, or a whole answer. */

@@ -221,10 +221,9 @@ class StreamRelay implements Relay {
     if (!this.#heard) this.#words += wordsOf([item]);
     const tool = object(item);
     if (!tool) return;
-    this.#tools.item(tool);
+    if (!this.#tools.item(tool)) return;
     const usage = this.#tools.usage(undefined);
-    if (Object.keys(usage).length > 0)
-      this.#sink.usage({ type: "usage", usage, model: this.#model });
+    this.#sink.usage({ type: "usage", usage, model: this.#model });
   }
 
   /** Its bytes of text; those that follow may be like it. */

@@ -79,8 +79,8 @@ function read(to: ResponsesReader, type: string, event: JsonObject): void {
     case "response.output_item.added":
       return to.added(at, object(event["item"]) ?? {});
     case "response.output_item.done":
-      to.done(at, object(event["item"]) ?? {});
-      return to.count();
+      if (to.done(at, object(event["item"]) ?? {})) to.count();
+      return;
     case "response.created":
     case "response.in_progress":
     case "response.queued":
