@@ -53,7 +53,7 @@ export const size = (description: string, value: string) => ({
 
 const callTimes = (defaults: { [name: string]: string | undefined }) => ({
   first_byte: duration(
-    "Until the provider's first byte; reasoning models think",
+    "Until the provider's response begins; comments in an event stream do not count",
     defaults["first_byte"],
   ),
   idle: duration("Between two pieces of a provider's answer", defaults["idle"]),
