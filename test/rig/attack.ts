@@ -1,6 +1,7 @@
 // The daemon under attack: what one client, one upstream or one body can do to all other clients. Each family of attacks is a file
 // in attack/; each attack judges how it went, and after each the daemon still serves, and what it held is free.
 import { setTimeout as sleep } from "node:timers/promises";
+import { attacks as abuse } from "./attack/abuse.ts";
 import { attacks as crowd } from "./attack/crowd.ts";
 import { bodiesAttack } from "./attack/bodies.ts";
 import { soundsAttack, spelledAttack } from "./attack/budgets.ts";
@@ -35,6 +36,7 @@ export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "ever
   ...foreign,
   spelledAttack(Math.ceil(requests / 10)),
   soundsAttack,
+  ...abuse,
   ...hostile,
   bodiesAttack(every),
   idleAttack,
@@ -75,6 +77,7 @@ export async function attack(of: AttackOptions, say: (line: string) => void): Pr
     if (status !== 200) wrong.push(`${name}: nobody is served after it (${status})`);
     if (after.live - before.live > MORE)
       wrong.push(`${name}: ${((after.live - before.live) / 1e6).toFixed(0)} MB stay in use`);
+    for (const note of site.notes.splice(0)) say(`      ${note}`);
     say(
       `${found.length === 0 ? "held " : "BROKE"}  ${name}  (${(after.live / 1e6).toFixed(0)} MB in use)`,
     );

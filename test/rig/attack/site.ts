@@ -36,6 +36,9 @@ export interface Site extends AsyncDisposable {
   gauge(): Promise<Gauge>;
   /** Notes how long a loop was held by one request alone. */
   worst(held: number): void;
+  /** A line of figures for the rig's output. */
+  noted(figures: string): void;
+  readonly notes: string[];
   readonly held: number;
   /** The same, when it has had time to let go. */
   settled(): Promise<Gauge>;
@@ -49,6 +52,9 @@ export interface Attack {
   run(site: Site): Promise<readonly string[]>;
 }
 
+const BILLED =
+  "models: { bill: { price: { input: 3, output: 15 }, limits: { context: 100000, output: 4096 } } }";
+
 const yaml = (url: string) => `
 frontends: [chat-completions, messages, responses, images, models, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
@@ -58,6 +64,10 @@ providers:
   messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-two } }
   responses: { use: openai, with: { base_url: "${url}/r/v1", api_key: sk-three } }
   gemini: { use: google, with: { base_url: "${url}", api_key: sk-four } }
+  bills-chat: { use: openai-compatible, with: { base_url: "${url}/bill/v1", api_key: sk-five }, ${BILLED} }
+  bills-messages: { use: anthropic-compatible, with: { base_url: "${url}/bill/v1", api_key: sk-six }, ${BILLED} }
+  bills-responses: { use: openai, with: { base_url: "${url}/bill/v1", api_key: sk-seven }, ${BILLED.replace("bill: {", "bill: { protocols: [responses],")} }
+  bills-gemini: { use: google, with: { base_url: "${url}/bill", api_key: sk-eight }, ${BILLED} }
 `;
 
 async function free(): Promise<number> {
@@ -121,6 +131,7 @@ export async function openSite(chance: Chance): Promise<Site> {
     JSON.parse((await ask({ port: gaugePort, method: "GET", path })).body) as Gauge;
 
   let worst = 0;
+  const notes: string[] = [];
   return {
     daemon,
     up,
@@ -129,6 +140,8 @@ export async function openSite(chance: Chance): Promise<Site> {
       return worst;
     },
     chance,
+    notes,
+    noted: (figures) => void notes.push(figures),
     key: async (name, more = {}) =>
       ((await daemon.ask("keys.create", { name, ...more } as never)) as { secret: string }).secret,
     post: (path, body, { key = first, headers = {} } = {}) =>

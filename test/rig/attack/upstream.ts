@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Json } from "tollgate/plugin";
+import { billed, orderIn } from "./bills.ts";
 
 export interface Heard {
   readonly path: string;
@@ -189,6 +190,9 @@ export async function upstream(): Promise<Upstream> {
       const model = /"model"\s*:\s*"([^"]*)"/.exec(start)?.[1] ?? "";
       const hostile = Object.hasOwn(HOSTILE, model) ? HOSTILE[model] : undefined;
       if (hostile) return hostile(res);
+      const order = path.startsWith("/bill/") ? orderIn(all.toString("latin1")) : undefined;
+      if (order)
+        return billed(path, /"stream"\s*:\s*true/.test(all.toString("latin1")), order, res);
       return well(path, /"stream"\s*:\s*true/.test(start), res);
     });
   });
