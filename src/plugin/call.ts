@@ -58,6 +58,8 @@ export interface ProviderAccess {
   /**
    * Pooled, size-capped, no redirects; relative to the endpoint's base. The credential goes along to bound origins only;
    * elsewhere the request goes without it, and to a private network only where the operator's options name the origin.
+   * `call.fetch` resolves when the head of a successful answer has arrived, and its body is read as it comes. Every other answer
+   * is complete when the promise resolves. A body that breaks off rejects with a fault.
    */
   fetch(
     url: string | URL,

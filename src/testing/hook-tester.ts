@@ -11,10 +11,10 @@ import { context } from "./context.ts";
 import { freeze } from "./freeze.ts";
 import * as pretend from "./pretend.ts";
 import { say, speaking, type Speech } from "./speech.ts";
-import { startGateway, type AskManner, type HeardAnswer } from "./start-gateway.ts";
+import { elsewhere, inChat, inMessages, type CaseRequest } from "./case-request.ts";
+import { startGateway, type HeardAnswer } from "./start-gateway.ts";
 
-/** What a client says: one text, or turns of the user and the model by turns, with what stands before them. */
-export type CaseRequest = string | { readonly system?: string; readonly turns: readonly string[] };
+export type { CaseRequest } from "./case-request.ts";
 
 /** What a middleware is to do, case by case. Each list may be absent. */
 export interface HookCases {
@@ -22,7 +22,10 @@ export interface HookCases {
   readonly with?: Readonly<Record<string, unknown>>;
   /** These are answered, and the provider is asked. */
   readonly passes?: readonly CaseRequest[];
-  /** These are refused with that code or kind, and no provider is asked. */
+  /**
+   * These are refused with that code or kind, and no provider is asked. The last text of each is tried as a tool's result and as a
+   * system prompt, too.
+   */
   readonly refuses?: readonly {
     readonly request: CaseRequest;
     readonly code?: string;
@@ -80,6 +83,20 @@ export function hookTester(definition: Definition, cases: HookCases): Check[] {
     ...refuses.flatMap((one) =>
       both(`refuses ${title(one.request)}`, (lane) => refusing(definition, cases, one, lane)),
     ),
+    ...refuses
+      .slice(0, 1)
+      .flatMap(({ request, code, kind }) =>
+        Object.entries(elsewhere(request)).flatMap(([where, moved]) =>
+          both(`refuses the same in ${where}`, (lane) =>
+            refusing(
+              definition,
+              cases,
+              { request: moved, ...(code && { code }), ...(kind && { kind }) },
+              lane,
+            ),
+          ),
+        ),
+      ),
     ...rewrites.flatMap((one) =>
       both(`rewrites ${title(one.request)}`, (lane) => rewriting(definition, cases, one, lane)),
     ),
@@ -112,52 +129,6 @@ async function stage(definition: Definition, { with: options = {} }: HookCases, 
         ? at.ask("up/model", "", inChat(one, stream))
         : inMessages(at.url, one, stream),
     [Symbol.asyncDispose]: () => at[Symbol.asyncDispose](),
-  };
-}
-
-const turnsOf = (one: CaseRequest): readonly string[] =>
-  typeof one === "string" ? [one] : one.turns;
-const spoken = (one: CaseRequest) =>
-  turnsOf(one).map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
-const systemOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.system);
-
-function inChat(one: CaseRequest, stream: boolean): AskManner {
-  const system = systemOf(one);
-  const before = system === undefined ? [] : [{ role: "system", content: system }];
-  return { stream, body: { messages: [...before, ...spoken(one)] } };
-}
-
-async function inMessages(url: string, one: CaseRequest, stream: boolean): Promise<HeardAnswer> {
-  const response = await fetch(`${url}/v1/messages`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      "anthropic-version": "2023-06-01",
-      "x-api-key": "tester",
-    },
-    body: JSON.stringify({
-      model: "up/model",
-      max_tokens: 1_000,
-      messages: spoken(one),
-      system: systemOf(one),
-      stream,
-    }),
-  });
-  const body = await response.text();
-  const lines = stream && response.ok ? body.split("\n") : [`data: ${body}`];
-  const parts = lines.flatMap((line) => {
-    const text = /^data: (.*)$/s.exec(line)?.[1];
-    return text === undefined ? [] : [JSON.parse(text)];
-  });
-  const error = parts.find((part) => part.type === "error")?.error;
-  return {
-    status: response.status,
-    headers: Object.fromEntries(response.headers),
-    text: parts
-      .flatMap((part) => [part.delta?.text, ...(part.content ?? []).map((b: any) => b.text)])
-      .join(""),
-    error,
-    body,
   };
 }
 

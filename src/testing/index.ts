@@ -32,7 +32,7 @@ export { grammar } from "./grammar.ts";
 export { outgoing, sending, type TestOutgoing } from "./outgoing.ts";
 export * as pretend from "./pretend.ts";
 export { protocolLaws, type ProtocolLaws } from "./protocol-laws.ts";
-export { recordings, replay, type Recording } from "./recording.ts";
+export { recordings, replay, type ExpectedAnswer, type Recording } from "./recording.ts";
 export { recorded, written, type RecordedExchange, type RecordingOptions } from "./record.ts";
 export { liveCheck, liveChecks, type LiveOptions } from "./live.ts";
 export { random } from "./random.ts";

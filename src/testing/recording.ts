@@ -7,9 +7,26 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { ScriptedAnswer } from "./answer.ts";
 
 /**
+ * What a person read in a recording: `expected.json`, written by hand. Members that are absent are not compared.
+ *
+ *     { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }
+ *     { "error": "rate_limited" }
+ */
+export interface ExpectedAnswer {
+  /** All text of the answer. */
+  readonly text?: string;
+  /** Every count that upstream reports. */
+  readonly usage?: Readonly<Record<string, number>>;
+  /** The reason for its end. */
+  readonly finish?: string;
+  /** The kind of the failure that the answer is or ends in. */
+  readonly error?: string;
+}
+
+/**
  * One exchange as it happened, in a folder of its own: `request.json`, `upstream.http` (status line, headers, a blank
- * line, then the raw body) and, where its events were checked by hand, `events.json`. A file of a form is written down in
- * `request.json` as `{ "filename", "mime", "base64" }`.
+ * line, then the raw body), `expected.json` for what a person read in it, and, where its events were checked by hand,
+ * `events.json`. A file of a form is written down in `request.json` as `{ "filename", "mime", "base64" }`.
  */
 export interface Recording {
   readonly name: string;
@@ -18,6 +35,7 @@ export interface Recording {
   readonly headers: HeadersIn;
   readonly body: Buffer;
   readonly events: readonly ModelEvent[] | undefined;
+  readonly expected?: ExpectedAnswer | undefined;
 }
 
 /** Every recording in a folder, or the one that the folder is. */
@@ -34,11 +52,13 @@ export function recordings(folder: URL | string): Recording[] {
 
 function recording(path: string): Recording {
   const events = join(path, "events.json");
+  const expected = join(path, "expected.json");
   return {
     name: basename(path),
     request: withFiles(JSON.parse(readFileSync(join(path, "request.json"), "utf8"))),
     ...httpOf(readFileSync(join(path, "upstream.http")), path),
     events: existsSync(events) ? JSON.parse(readFileSync(events, "utf8")) : undefined,
+    expected: existsSync(expected) ? JSON.parse(readFileSync(expected, "utf8")) : undefined,
   };
 }
 

@@ -1,5 +1,5 @@
 // Everything in plugins/ keeps the contract that third parties keep, by the same checks.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
@@ -46,6 +46,7 @@ for (const protocol of [
 mkdirSync(join(RECORDED, "native/whole"), { recursive: true });
 for (const file of ["request.json", "upstream.http"])
   recorded(`gemini-image/whole/${file}`, `native/whole/${file}`);
+writeFileSync(join(RECORDED, "native/whole/expected.json"), '{ "finish": "stop" }');
 afterAll(() => rmSync(RECORDED, { recursive: true }));
 const OWN_DIALECT = ["google", "openai"];
 

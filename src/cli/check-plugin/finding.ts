@@ -1,4 +1,5 @@
 // What a check of a package says. Each has a name of its own, which the list of defects in docs/plugins names too.
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Check } from "../../testing/check.ts";
 
 export interface PackageFinding {
@@ -12,9 +13,22 @@ export interface PackageFinding {
 export const finding = (check: string, holds: boolean, wrong: string): PackageFinding =>
   holds ? { check } : { check, wrong };
 
-/** A check of the kit, played: what it throws is what is wrong. */
-export const findingOf = (check: string, { run }: Check): Promise<PackageFinding> =>
-  run().then(
-    () => ({ check }),
-    (error: unknown) => ({ check, wrong: error instanceof Error ? error.message : String(error) }),
-  );
+/** How long one check may take. */
+const MOST_MS = 50_000;
+
+/** Runs a check of the kit. What it throws is what is wrong, and so is a check that does not end. */
+export async function findingOf(check: string, { run }: Check): Promise<PackageFinding> {
+  const timer = new AbortController();
+  const late = sleep(MOST_MS, `it does not end within ${MOST_MS / 1_000} s`, {
+    signal: timer.signal,
+  }).catch(() => undefined);
+  const wrong = await Promise.race([
+    late,
+    run().then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    ),
+  ]);
+  timer.abort();
+  return { check, ...(wrong !== undefined && { wrong }) };
+}

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { HookCases } from "../../testing/hook-tester.ts";
 import { kit } from "../kit.ts";
 import { finding, findingOf, type PackageFinding } from "./finding.ts";
 import { liveFindings } from "./live.ts";
@@ -103,13 +104,15 @@ function readme(folder: string, { plugins }: Imported, write: boolean): PackageF
   return finding(check, write || fresh === page, "it is old: npx tollgate check-plugin . --write");
 }
 
+const casesIn = (file: string): HookCases => JSON.parse(readFileSync(file, "utf8")) as HookCases;
+
 async function contract(
   folder: string,
   { tollgate = {} }: PluginManifest,
   { plugins, protocols }: Imported,
 ): Promise<PackageFinding[]> {
-  const { conformance, protocolLaws, storeConformance, storeIn } = await kit();
-  const placed = ({ recordings, live: _, ...more }: Mounting): Mounting => ({
+  const { conformance, hookTester, protocolLaws, storeConformance, storeIn } = await kit();
+  const placed = ({ recordings, live: _, cases: _cases, ...more }: Mounting): Mounting => ({
     ...more,
     ...(recordings === false && { recordings }),
     ...(typeof recordings === "string" && { recordings: join(folder, recordings) }),
@@ -126,6 +129,9 @@ async function contract(
           ...placed(mounting),
           module: pathToFileURL(plugin.file),
         }),
+        ...(plugin.definition["~tollgate"] === "middleware" && mounting.cases !== undefined
+          ? hookTester(plugin.definition, casesIn(join(folder, mounting.cases)))
+          : []),
         ...(plugin.definition["~tollgate"] === "store"
           ? storeConformance(storeIn(plugin.definition, mounting.with))
           : []),

@@ -26,6 +26,8 @@ export interface Mounting {
   readonly credential?: Readonly<Record<string, unknown>>;
   /** A folder, relative to the package; false: there are none. */
   readonly recordings?: string | false;
+  /** Of a middleware: a JSON file with the cases of `hooks()`, relative to the package. */
+  readonly cases?: string;
   /** What `--live` may ask, and what it costs. */
   readonly live?: readonly Pick<LiveOptions, "model" | "price" | "capUsd">[];
 }

@@ -102,7 +102,7 @@ function frontendOf(protocol: Protocol, lane: Case["lane"]): Definition {
 }
 
 /** Texts stand in variables, as an operator's would; what an author did not give is made up. */
-function credentialOf({ definition, credential }: Subject): {
+export function credentialOf({ definition, credential }: Subject): {
   fields: Readonly<Record<string, unknown>> | undefined;
   env: Record<string, string>;
 } {

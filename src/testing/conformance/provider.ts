@@ -13,6 +13,7 @@ import { protocolLaws } from "../protocol-laws.ts";
 import { addressOf, authOf } from "./line.ts";
 import { leakIn, type Subject } from "./subject.ts";
 import { running } from "./innocence.ts";
+import { carried, flowing, stated } from "./native.ts";
 import { recorded } from "./recorded.ts";
 import { through } from "./through.ts";
 import { aborts, isWire, native, refused } from "./work.ts";
@@ -30,6 +31,9 @@ export function provider(subject: Subject): Check[] {
     each("an abort ends what upstream is asked, within 100 ms", aborts),
     each("an upstream that fails is an error, not a hang", refused),
     each("native endpoints obey the grammar", native),
+    each("native endpoints say what is recorded: text, counts, end and errors", stated),
+    each("native endpoints send each field of a request, or say that it is lost", carried),
+    each("a native answer reaches the client as it comes", flowing),
     each(
       "its decoders keep the laws of their protocols, over recordings cut at every byte",
       decoders,

@@ -24,7 +24,7 @@ import { notChecked, type Subject } from "./subject.ts";
 export const isWire = (endpoint: Endpoint): endpoint is WireEndpoint => "protocol" in endpoint;
 
 /** Of a kind that a package adds, the `works` that the suite was given say how one asks for it. */
-const requestOf = (kind: Kind, model: string, { works = [] }: Subject): ModelRequest =>
+export const requestOf = (kind: Kind, model: string, { works = [] }: Subject): ModelRequest =>
   freeze(
     (
       works.find((work) => work.kind === kind) ??
@@ -69,18 +69,17 @@ async function stops(up: TestUpstream, what: string, work: (signal: AbortSignal)
   assert.ok(asked.abortedAt! - at < 100, `${what} takes too long to close its connection`);
 }
 
-async function drained(
+/** Runs a native endpoint to its end. Rejects when its events break the grammar, or when one comes after an abort. */
+export async function drained(
   endpoint: NativeEndpoint<any, any>,
   call: Call,
   subject: Subject,
+  of?: ModelRequest,
 ): Promise<ModelEvent[]> {
   const judge = grammar();
   const events: ModelEvent[] = [];
-  for await (const event of endpoint.run(
-    requestOf(endpoint.kind, call.model, subject) as never,
-    call,
-    freeze(subject.credential),
-  )) {
+  const request = of ?? requestOf(endpoint.kind, call.model, subject);
+  for await (const event of endpoint.run(request as never, call, freeze(subject.credential))) {
     if (call.signal.aborted) throw new Error("An event came after the abort.");
     judge.event(event);
     events.push(event);
@@ -132,7 +131,7 @@ export async function native(of: Provider, subject: Subject): Promise<void> {
 }
 
 /** One that it has, where that is known without asking an upstream. */
-async function modelOf(
+export async function modelOf(
   of: Provider,
   endpoint: NativeEndpoint<any, any>,
   { definition }: Subject,
@@ -143,9 +142,11 @@ async function modelOf(
   return list?.find(({ kind }) => kind === endpoint.kind)?.model ?? "model";
 }
 
-type Native = NativeEndpoint<any, any>;
+/** An endpoint that sends by itself, with any credential. */
+export type Native = NativeEndpoint<any, any>;
 
-async function run(
+/** Runs a native endpoint against an upstream. What it says and throws is remembered for the search for secrets. */
+export async function run(
   endpoint: Native,
   model: string,
   subject: Subject,
@@ -177,6 +178,8 @@ async function alone(endpoint: Native, model: string, subject: Subject): Promise
 
 /** In how many places an answer is broken off. */
 const BREAKS = 12;
+/** How long a run may take whose upstream has said everything. */
+const HANGS_MS = 5_000;
 
 /** Whole, in other helpings, and broken off: the same events, or an error. */
 async function replayed(
@@ -185,11 +188,16 @@ async function replayed(
   subject: Subject,
   one: Recording,
 ): Promise<void> {
+  let hangs: string | undefined;
   const events = async (more: ScriptedAnswer = {}) => {
     await using up = await upstream({ "*": replay(one, more) });
-    return await run(endpoint, model, subject, up);
+    const running = run(endpoint, model, subject, up);
+    running.catch(() => {});
+    if ((await settling(running, HANGS_MS)) === "settled") return await running;
+    hangs = `${one.name}: it hangs ${more.cut ? "where upstream breaks off" : "where upstream has answered"}`;
+    throw new Error(hangs);
   };
-  if (one.status >= 400)
+  if (one.status >= 400 || one.expected?.error !== undefined)
     return assert.rejects(
       events(),
       (error) => faultOf(error) !== undefined,
@@ -209,6 +217,7 @@ async function replayed(
     // A proxy between ends what it has properly, though more was to come.
     const how = stream && i % 2 === 1 ? "end" : "close";
     const part = await events({ framing, cut: { after, how } }).catch(() => undefined);
+    assert.ok(hangs === undefined, hangs);
     if (part)
       assert.deepEqual(
         plain(part),

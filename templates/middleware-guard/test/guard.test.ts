@@ -1,16 +1,6 @@
-// What it lets pass and what it does not: on both lanes, and wherever an answer is cut.
+// What it lets pass and what it refuses: on both lanes, and wherever an answer is cut. check-plugin runs the same cases.
 import { hooks } from "tollgate/testing/vitest";
 import plugin from "../src/index.ts";
+import cases from "./cases.json" with { type: "json" };
 
-hooks(plugin, {
-  with: { words: ["tulip"] },
-  passes: ["Tell me of roses.", { turns: ["Hello", "Hello to you", "And now?"] }],
-  refuses: [
-    { request: "Tell me of tulips.", code: "word_not_allowed" },
-    { request: { turns: ["A TULIP", "Yes?", "Go on"] }, code: "word_not_allowed" },
-  ],
-  streams: [
-    { says: "Roses are red.", comes: "Roses are red." },
-    { says: "Here is a tulip for you.", leaks: "tulip", stops: true },
-  ],
-});
+hooks(plugin, cases);

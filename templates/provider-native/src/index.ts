@@ -1,9 +1,18 @@
-// Acme has a wire of its own: POST /say takes a prompt, and answers lines of JSON.
+// Acme has an API of its own: POST /say takes a prompt, and answers with lines of JSON.
 //
 //     {"say":"Hel"}
 //     {"say":"lo"}
 //     {"end":"stop","read":12,"written":2}
-import { apiKey, defineProvider, fail, type ChatRequest, type ErrorKind } from "tollgate/plugin";
+//
+// An answer that fails after it has begun ends with a line such as {"error":"overloaded"}.
+import {
+  apiKey,
+  defineProvider,
+  fail,
+  type Call,
+  type ChatRequest,
+  type ErrorKind,
+} from "tollgate/plugin";
 import { lines } from "./lines.ts";
 
 export default defineProvider({
@@ -35,7 +44,7 @@ export default defineProvider({
           const answer = await call.fetch("say", {
             method: "POST",
             headers: { "content-type": "application/json" },
-            body: JSON.stringify({ model: call.model, prompt: promptOf(request) }),
+            body: JSON.stringify(bodyOf(request, call)),
           });
           if (!answer.ok) fail(KINDS[answer.status] ?? "upstream", `Acme said ${answer.status}.`);
           yield { type: "start" };
@@ -43,6 +52,8 @@ export default defineProvider({
           for await (const line of lines(answer.body)) {
             if (typeof line["say"] === "string")
               yield { type: "delta", index: 0, text: line["say"] };
+            if (line["error"] !== undefined)
+              fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme failed.");
             if (line["end"] === undefined) continue;
             yield { type: "close", index: 0 };
             yield {
@@ -71,7 +82,26 @@ const KINDS: { readonly [status: number]: ErrorKind } = {
 
 const count = (value: unknown): number => (typeof value === "number" && value >= 0 ? value : 0);
 
-/** Acme knows no turns: what was said is one text. What it cannot say is refused, never left out in silence. */
+/** The body of a request. A field that Acme does not have is reported: the client gets a warning, or an error if it asked for strictness. */
+function bodyOf(request: ChatRequest, call: Call) {
+  const { output, sampling, reasoning } = request;
+  const { temperature, ...others } = sampling;
+  const names: Readonly<Record<string, string>> = { topP: "top_p", topK: "top_k" };
+  for (const [name, value] of Object.entries(others))
+    if (value !== undefined) call.lose(names[name] ?? name, "dropped");
+  if (output.format && output.format.type !== "text") call.lose("response_format", "dropped");
+  if (reasoning.effort !== undefined) call.lose("reasoning_effort", "dropped");
+  return {
+    model: call.model,
+    prompt: promptOf(request),
+    // JSON leaves out what is undefined.
+    max: output.maxTokens,
+    stop: output.stop,
+    temperature,
+  };
+}
+
+/** Acme has no turns: the conversation becomes one text. Content that it cannot take is refused. */
 function promptOf({ instructions, turns, tools }: ChatRequest): string {
   if (tools.length > 0) fail("unsupported", "Acme knows no tools.", { param: "tools" });
   const blocks = [...instructions, ...turns.flatMap((turn) => turn.blocks)];

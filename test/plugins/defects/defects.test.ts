@@ -32,17 +32,6 @@ const DEFECTS: readonly Defect[] = [
   ...storeDefects,
 ];
 
-/** What the guard's own test says of it. */
-const CASES: HookCases = {
-  with: { words: ["tulip"] },
-  passes: ["Tell me of roses."],
-  refuses: [
-    { request: "Tell me of tulips.", code: "word_not_allowed" },
-    { request: { turns: ["A TULIP", "Yes?", "Go on"] }, code: "word_not_allowed" },
-  ],
-  streams: [{ says: "Here is a tulip for you.", leaks: "tulip", stops: true }],
-};
-
 /** Every check that the kit has for what stands in this folder. */
 async function checksOf(folder: string, template: string, apart: boolean): Promise<Check[]> {
   const { tollgate } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
@@ -55,7 +44,12 @@ async function checksOf(folder: string, template: string, apart: boolean): Promi
   if (made.protocol) return protocolLaws(made.protocol(), { trials: 5, ...recordings });
   return [
     ...conformance(made.default, { ...tollgate, ...recordings, ...(apart && { module }) }),
-    ...(template === "middleware-guard" ? hookTester(made.default, CASES) : []),
+    ...(tollgate.cases
+      ? hookTester(
+          made.default,
+          JSON.parse(readFileSync(join(folder, tollgate.cases), "utf8")) as HookCases,
+        )
+      : []),
     ...(template === "store" ? storeConformance(storeIn(made.default, tollgate.with)) : []),
   ];
 }

@@ -5,6 +5,22 @@ import type { Defect } from "./planted.ts";
 export const middlewareDefects: readonly Defect[] = [
   {
     in: "middleware-guard",
+    what: "it does not look at what tools return",
+    from: 'else if (block.type === "result") yield* texts(block.blocks);',
+    to: "",
+    check: "refuses the same in a tool's result, verbatim",
+    says: /let through/,
+  },
+  {
+    in: "middleware-guard",
+    what: "it does not look at the system prompt",
+    from: "[...request.instructions, ...request.turns.flatMap((turn) => turn.blocks)]",
+    to: "request.turns.flatMap((turn) => turn.blocks)",
+    check: "refuses the same in a system prompt, translated",
+    says: /let through/,
+  },
+  {
+    in: "middleware-guard",
     what: "a hook that is none, and would guard nothing",
     from: "inspect(request, x) {",
     to: "inspekt(request: any, x: any) {",

@@ -23,6 +23,8 @@ export interface Defect {
   readonly file?: string;
   readonly from: string;
   readonly to: string;
+  /** A second edit: from, and to. */
+  readonly and?: readonly [from: string, to: string];
   /** The name of the check, without the plugin's. */
   readonly check: string;
   /** What it says of it. */
@@ -32,7 +34,7 @@ export interface Defect {
 }
 
 /** The template in a folder of its own, with Tollgate beside it, edited. Throws where the edit changes nothing. */
-export function planted({ in: template, file = "src/index.ts", from, to }: Defect): string {
+export function planted({ in: template, file = "src/index.ts", from, to, and }: Defect): string {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-defect-"));
   cpSync(join(ROOT, "templates", template), folder, { recursive: true });
   mkdirSync(join(folder, "node_modules"));
@@ -43,7 +45,7 @@ export function planted({ in: template, file = "src/index.ts", from, to }: Defec
   if (!text.includes(from)) throw new Error(`${template}/${file} has no ${from}`);
   writeFileSync(
     join(folder, file),
-    text.replace(from, () => to),
+    and ? text.replace(from, () => to).replace(and[0], () => and[1]) : text.replace(from, () => to),
   );
   return folder;
 }

@@ -5,6 +5,7 @@ const AUTH = 'auth: { header: "authorization", prefix: "Bearer ", field: "api_ke
 const LIST = 'models: (line) => listed(line, {}, new Set(["chat"])),';
 const SETUP = "setup: ({ base_url }) => ({";
 const NATIVE = "native endpoints obey the grammar";
+const STATED = "native endpoints say what is recorded: text, counts, end and errors";
 
 export const providerDefects: readonly Defect[] = [
   {
@@ -243,5 +244,81 @@ export const providerDefects: readonly Defect[] = [
     to: 'await ((...of: Parameters<typeof call.fetch>) => call.fetch(...of).catch(() => new Promise<never>(() => {})))("say", {',
     check: "an abort ends what upstream is asked, within 100 ms",
     says: /run\(\)/,
+  },
+  {
+    in: "provider-native",
+    what: "what was used is not counted",
+    from: 'usage: { input: count(line["read"]), output: count(line["written"]) },',
+    to: "usage: {},",
+    check: STATED,
+    says: /what is counted is not what was recorded/,
+  },
+  {
+    in: "provider-native",
+    what: "one count is taken for the other",
+    from: 'usage: { input: count(line["read"]), output: count(line["written"]) },',
+    to: 'usage: { input: count(line["written"]), output: count(line["read"]) },',
+    check: STATED,
+    says: /what is counted is not what was recorded/,
+  },
+  {
+    in: "provider-native",
+    what: "every answer ends with the same reason",
+    from: 'reason: line["end"] === "length" ? "length" : "stop"',
+    to: 'reason: "stop"',
+    check: STATED,
+    says: /the reason for the end is not what was recorded/,
+  },
+  {
+    in: "provider-native",
+    what: "a piece of the text is lost",
+    from: 'text: line["say"] };',
+    to: 'text: line["say"].trimEnd().replace(/^ /, "") };',
+    check: STATED,
+    says: /the text is not what was recorded/,
+  },
+  {
+    in: "provider-native",
+    what: "an error line is passed over, and the answer ends as if it were whole",
+    from: 'fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme failed.");',
+    to: '{ yield { type: "close", index: 0 }; yield { type: "finish", reason: "stop" }; return; }',
+    check: STATED,
+    says: /the error is not what was recorded/,
+  },
+  {
+    in: "provider-native",
+    what: "a part of the key in an error",
+    from: "async *run(request, call) {",
+    to: 'async *run(request, call, { api_key }) {\n          if (call.n > 0) fail("upstream_auth", `The key ${api_key.slice(0, 9)}… is not known.`);',
+    check: "its secrets are in no log line, error or event",
+    says: /secret was said aloud/,
+  },
+  {
+    in: "provider-native",
+    what: "it waits for ever where upstream breaks off",
+    from: "for await (const line of lines(answer.body)) {",
+    to: "for await (const line of lines(whole(answer.body!))) {",
+    and: [
+      "const count =",
+      "async function* whole(body: AsyncIterable<Uint8Array>) {\n  try {\n    yield* body;\n  } catch {\n    await new Promise(() => {});\n  }\n}\n\nconst count =",
+    ],
+    check: NATIVE,
+    says: /it hangs where upstream breaks off/,
+  },
+  {
+    in: "provider-native",
+    what: "nothing is said before upstream has said everything",
+    from: "for await (const line of lines(answer.body)) {",
+    to: "for await (const line of lines([new Uint8Array(await answer.arrayBuffer())] as never)) {",
+    check: "a native answer reaches the client as it comes",
+    says: /does not reach the client before the rest/,
+  },
+  {
+    in: "provider-native",
+    what: "max_tokens is left out in silence",
+    from: "max: output.maxTokens,",
+    to: "",
+    check: "native endpoints send each field of a request, or say that it is lost",
+    says: /max_tokens is left out in silence/,
   },
 ];

@@ -203,6 +203,10 @@ describe("a native endpoint", () => {
     });
   it("that asks an upstream is not checked without recordings, and with them it is", async () => {
     expect(await broken(lines(true), {})).toMatch(/native endpoint.*not checked/);
-    expect(await broken(lines(true), { recordings: root })).toBe("");
+    const found = await broken(lines(true), { recordings: root });
+    expect(found).not.toMatch(/obey the grammar/);
+    expect(found).toMatch(/expected\.json says what a person reads in it/);
+    expect(found).toMatch(/max_tokens is left out in silence/);
+    expect(found).toMatch(/does not reach the client before the rest/);
   });
 });

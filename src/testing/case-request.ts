@@ -1,0 +1,93 @@
+// What a client sends in a case of a middleware, in the two protocols that cases are played in.
+import type { AskManner, HeardAnswer } from "./start-gateway.ts";
+
+/**
+ * What a client sends: one text, or turns of the user and the model in alternation, with an optional system prompt. `result` is
+ * what a tool returned after the last turn.
+ */
+export type CaseRequest =
+  | string
+  | { readonly system?: string; readonly turns: readonly string[]; readonly result?: string };
+
+const turnsOf = (one: CaseRequest): readonly string[] =>
+  typeof one === "string" ? [one] : one.turns;
+const spoken = (one: CaseRequest) =>
+  turnsOf(one).map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
+const resultOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.result);
+const CALL = { id: "call_1", name: "read" };
+const systemOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.system);
+
+/** The request in chat completions. */
+export function inChat(one: CaseRequest, stream: boolean): AskManner {
+  const system = systemOf(one);
+  const before = system === undefined ? [] : [{ role: "system", content: system }];
+  const result = resultOf(one);
+  const call = { id: CALL.id, type: "function", function: { name: CALL.name, arguments: "{}" } };
+  const after =
+    result === undefined
+      ? []
+      : [
+          { role: "assistant", content: null, tool_calls: [call] },
+          { role: "tool", tool_call_id: CALL.id, content: result },
+        ];
+  return { stream, body: { messages: [...before, ...spoken(one), ...after] } };
+}
+
+/** The request in messages, and what the client got for it. */
+export async function inMessages(
+  url: string,
+  one: CaseRequest,
+  stream: boolean,
+): Promise<HeardAnswer> {
+  const result = resultOf(one);
+  const after =
+    result === undefined
+      ? []
+      : [
+          { role: "assistant", content: [{ type: "tool_use", ...CALL, input: {} }] },
+          {
+            role: "user",
+            content: [{ type: "tool_result", tool_use_id: CALL.id, content: result }],
+          },
+        ];
+  const response = await fetch(`${url}/v1/messages`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+      "x-api-key": "tester",
+    },
+    body: JSON.stringify({
+      model: "up/model",
+      max_tokens: 1_000,
+      messages: [...spoken(one), ...after],
+      system: systemOf(one),
+      stream,
+    }),
+  });
+  const body = await response.text();
+  const lines = stream && response.ok ? body.split("\n") : [`data: ${body}`];
+  const parts = lines.flatMap((line) => {
+    const text = /^data: (.*)$/s.exec(line)?.[1];
+    return text === undefined ? [] : [JSON.parse(text)];
+  });
+  const error = parts.find((part) => part.type === "error")?.error;
+  return {
+    status: response.status,
+    headers: Object.fromEntries(response.headers),
+    text: parts
+      .flatMap((part) => [part.delta?.text, ...(part.content ?? []).map((b: any) => b.text)])
+      .join(""),
+    error,
+    body,
+  };
+}
+
+/** What is refused from a user is refused from wherever it comes. */
+export const elsewhere = (one: CaseRequest): Readonly<Record<string, CaseRequest>> => {
+  const text = turnsOf(one).find((turn) => turn !== "") ?? "";
+  return {
+    "a tool's result": { turns: ["What does it say?"], result: text },
+    "a system prompt": { system: text, turns: ["Go on."] },
+  };
+};
