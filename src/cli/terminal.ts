@@ -1,10 +1,30 @@
 // Words on a terminal, or in a pipe. Answers go to stdout, remarks to stderr; colour only on a terminal.
 import { stripVTControlCharacters, styleText } from "node:util";
 
+import { visibleLines } from "../lib/text.ts";
+
 type Style = Parameters<typeof styleText>[0];
 
-export const say = (text = ""): void => void process.stdout.write(`${text}\n`);
-export const remark = (text: string): void => void process.stderr.write(`${text}\n`);
+const ESCAPE = "\u001b";
+const COLOUR = new RegExp(`(${ESCAPE}\\[[\\d;]*m)`);
+
+/**
+ * Text as it may be printed, whatever it was made of: names and labels are data, and data may hold what steers a terminal. Only
+ * colors are left, and only where we print some.
+ */
+export function printable(text: string, isColored: boolean): string {
+  if (!isColored || !text.includes(ESCAPE)) return visibleLines(text);
+  return text
+    .split(COLOUR)
+    .map((part, i) => (i % 2 === 1 ? part : visibleLines(part)))
+    .join("");
+}
+
+/** One gate for all that the commands print. `csv.ts` has its own, for lines that end with CR LF. */
+export const say = (text = ""): void =>
+  void process.stdout.write(`${printable(text, paint("red", "x") !== "x")}\n`);
+export const remark = (text: string): void =>
+  void process.stderr.write(`${printable(text, paintRemark("red", "x") !== "x")}\n`);
 export const sayJson = (value: unknown): void =>
   say(JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each), 2));
 
@@ -44,9 +64,6 @@ export function columns(rows: readonly (readonly string[])[], indent = ""): stri
     .map((line) => indent + line.trimEnd())
     .join("\n");
 }
-
-const ESCAPE = "\u001b";
-const COLOUR = new RegExp(`(${ESCAPE}\\[[\\d;]*m)`);
 
 /** The beginning of a line, so many characters wide; colours take no room, and end with it. */
 export function truncated(line: string, width: number): string {

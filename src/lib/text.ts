@@ -9,12 +9,15 @@ export const either = (words: readonly string[], last = "or"): string =>
     ? (words[0] ?? "")
     : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]!}`;
 
+const escaped = (c: string): string => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
 /** Control characters from outside must not steer the terminal, nor what turns the direction of writing. */
 export const visible = (text: string): string =>
-  text.replace(
-    /[\p{Cc}\p{Bidi_Control}]/gu,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
+
+/** The same for text of many lines: line ends and tabs stay. */
+export const visibleLines = (text: string): string =>
+  text.replace(/(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 
 /** What a slip of the finger or another product's spelling does not change. */
 const plain = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");

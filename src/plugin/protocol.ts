@@ -35,8 +35,15 @@ export interface Protocol<K extends Kind = Kind> {
    * These pass on the verbatim lane, a trailing * being a prefix; all others stop here. Even where they are listed
    * these stop: of a request, what clients present as a key (`authorization`, `x-api-key`, `cookie`, …); of an answer, what tells of
    * the operator's account. Secrets are masked in the rest.
+   *
+   * `reviewed`: which of the request's may leave under Service-ZDR, each with the words that were reviewed. Any other header, and
+   * any other word in a list separated by commas, is not sent. Absent: no header of the client is sent.
    */
-  headers?: { request?: readonly string[]; response?: readonly string[] };
+  headers?: {
+    request?: readonly string[];
+    response?: readonly string[];
+    reviewed?: { readonly [header: string]: readonly string[] };
+  };
   /** What may leave of its bodies under Service-ZDR. Without it, nothing but what the operator allows. */
   reviewed?: Review;
 }

@@ -9,6 +9,7 @@ import { attacks as foreign } from "./attack/foreign.ts";
 import { idleAttack } from "./attack/idle.ts";
 import { attacks as hostile } from "./attack/hostile.ts";
 import { mutantsAttack } from "./attack/mutants.ts";
+import { bombsAttack, namesAttack, textsAttack } from "./attack/texts.ts";
 import { openSite, type Attack, type Gauge, type Site } from "./attack/site.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
@@ -39,6 +40,9 @@ export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "ever
   ...abuse,
   ...hostile,
   bodiesAttack(every),
+  textsAttack(Math.ceil(200 / every)),
+  bombsAttack,
+  namesAttack,
   idleAttack,
   ...crowd,
 ];

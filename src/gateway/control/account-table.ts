@@ -6,6 +6,7 @@ import {
   LIMIT,
   LIMITS,
   orNone,
+  printed,
   privacy,
   text,
   VERSION,
@@ -25,7 +26,7 @@ const ACCOUNT = {
   properties: { id: text("The account") },
 } as const;
 const PARENT = "The account that it stands in; none by default";
-const name = { ...text("What people call it"), maxLength: 200 } as const;
+const name = printed("What people call it");
 const MODELS = 'Models that its keys may use, as in "openai/*"; all by default';
 const FRONTENDS = "Where its keys may ask; everywhere by default";
 const defaults = {

@@ -1,6 +1,6 @@
 // Commands about admins: their tokens and their sessions.
 import { ROLES } from "../../config/admin.ts";
-import { answer, atMost, NONE, text, whole } from "./fields.ts";
+import { answer, atMost, NONE, printed, text, whole } from "./fields.ts";
 
 export const ADMIN_COMMANDS = {
   "admins.create": {
@@ -10,7 +10,7 @@ export const ADMIN_COMMANDS = {
       additionalProperties: false,
       required: ["name", "role"],
       properties: {
-        name: { ...text("Who or what has it: the audit log says it"), maxLength: 200 },
+        name: printed("The holder's name, as the audit log shows it"),
         role: { enum: ROLES, description: "What its holder may do" },
         account: text("It sees and changes what is of this account and below it, and nothing else"),
         expires: whole("When it ends, in Unix milliseconds"),

@@ -4,6 +4,18 @@ import { LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/limit-words.ts";
 
 export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
+/**
+ * A name, or another text that is shown to people: without control characters (C0, C1), line and paragraph separators and
+ * characters that turn the direction of writing. On a terminal they could hide what is there, or show what is not.
+ */
+const PRINTABLE =
+  "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*$";
+const printable = {
+  pattern: PRINTABLE,
+  "x-expects": "printable text, without control characters or marks of writing direction",
+} as const;
+export const printed = (description: string) =>
+  ({ ...text(description), maxLength: 200, ...printable }) as const;
 export const path = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 4_096, description }) as const;
 export const whole = (description: string) =>
@@ -69,7 +81,8 @@ export const VERSION = whole(
 
 export const LABELS = {
   type: "object",
-  additionalProperties: { type: "string" },
+  propertyNames: printable,
+  additionalProperties: { type: "string", ...printable },
   description: "Kept with every ledger row of it",
 } as const;
 

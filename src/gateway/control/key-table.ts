@@ -8,6 +8,7 @@ import {
   LIMITS,
   NONE,
   orNone,
+  printed,
   privacy,
   text,
   VERSION,
@@ -15,7 +16,7 @@ import {
   words,
 } from "./fields.ts";
 
-const name = { ...text("What people call it"), maxLength: 200 } as const;
+const name = printed("What people call it");
 const MODELS = 'What it may use, as in "openai/*"; everything by default';
 const FRONTENDS = "Where it may ask; everywhere by default";
 const ACCOUNT = "The account that it draws on";

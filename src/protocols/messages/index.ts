@@ -16,7 +16,7 @@ import { stream as decoder } from "./client/stream.ts";
 import { whole as decode } from "./client/whole.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { settings, type MessagesDialect } from "./dialect.ts";
-import { REVIEWED } from "./reviewed.ts";
+import { REVIEWED, REVIEWED_HEADERS } from "./reviewed.ts";
 import { conversation } from "./server/conversation.ts";
 import { fault as refusal, head } from "./server/fault.ts";
 import { request } from "./server/request.ts";
@@ -56,7 +56,11 @@ export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
     id: ID,
     work: chatWork,
     reviewed: REVIEWED,
-    headers: { request: betas ? REQUEST : REQUEST.slice(0, 1), response: ANSWER_HEADERS },
+    headers: {
+      request: betas ? REQUEST : REQUEST.slice(0, 1),
+      response: ANSWER_HEADERS,
+      reviewed: REVIEWED_HEADERS,
+    },
     server: {
       schema: shared,
       survey,

@@ -133,3 +133,32 @@ export const REVIEWED: Review = [
   ["what Claude Code tells its vendor of the safety measures that it wants", free("safeguards")],
   ["names of the wire's own versions", plain("anthropic_beta anthropic_version betas")],
 ];
+
+/**
+ * Headers that may leave, with the words that were read in Anthropic's documentation: versions, and betas that change how a request
+ * is read or answered. Betas whose feature keeps something elsewhere (files, containers, skills, MCP connectors) are left out.
+ */
+export const REVIEWED_HEADERS: { readonly [header: string]: readonly string[] } = {
+  "anthropic-version": ["2023-01-01", "2023-06-01"],
+  "anthropic-dangerous-direct-browser-access": ["true"],
+  "anthropic-beta": [
+    "advanced-tool-use-2025-11-20",
+    "claude-code-20250219",
+    "computer-use-2024-10-22",
+    "computer-use-2025-01-24",
+    "computer-use-2025-11-24",
+    "context-1m-2025-08-07",
+    "context-management-2025-06-27",
+    "effort-2025-11-24",
+    "extended-cache-ttl-2025-04-11",
+    "fine-grained-tool-streaming-2025-05-14",
+    "interleaved-thinking-2025-05-14",
+    "max-tokens-3-5-sonnet-2024-07-15",
+    "output-128k-2025-02-19",
+    "pdfs-2024-09-25",
+    "prompt-caching-2024-07-31",
+    "structured-outputs-2025-11-13",
+    "token-counting-2024-11-01",
+    "token-efficient-tools-2025-02-19",
+  ],
+};

@@ -43,6 +43,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
     headers: {
       request: ["openai-beta"],
       response: ANSWER_HEADERS,
+      reviewed: { "openai-beta": ["responses=experimental"] },
     },
     server: {
       schema: schema as JSONSchema,

@@ -64,9 +64,40 @@ export function encode(
   prepare(frontend.chain, out, call);
   const trace = traceHeaders(call);
   for (const name in trace) out.header(name, trace[name]);
+  if (x.privacy !== "off") clearHeaders(call, protocol, endpoint, out);
   mayLeave(call, out);
   return out;
 }
+
+/**
+ * Under Service-ZDR a header of the client leaves only with the words that the protocol's review names, whether the host or the
+ * provider's plugin put it there. Other headers are the gateway's own. A client that relies on a word that is left out reads that in
+ * the warnings; ids of a client's own are left out silently.
+ */
+function clearHeaders(
+  call: HostCall,
+  { headers }: Protocol,
+  endpoint: WireEndpoint,
+  out: OutgoingRequest,
+): void {
+  const { req } = call.exchange["~"];
+  const reviewed = headers?.reviewed ?? {};
+  for (const [name, value] of Object.entries(out.headers)) {
+    const isListed = Object.hasOwn(reviewed, name);
+    if (value === undefined || OWN_HEADERS.has(name) || value === endpoint.headers?.[name])
+      continue;
+    if (!isListed && req.headers[name] === undefined) continue;
+    if (call.policy.controls?.some((control) => control.headers?.[name] === value)) continue;
+    const words = value.split(",").map((word) => word.trim());
+    const left = isListed ? words.filter((word) => reviewed[name]!.includes(word)) : [];
+    if (left.length === words.length) continue;
+    if (isListed) call.lose(name, "dropped", "zdr_unreviewed_header");
+    out.header(name, left.length > 0 ? left.join(",") : endpoint.headers?.[name]);
+  }
+}
+
+/** Set by the host, whatever the client sent by these names. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(["accept-encoding", "content-type"]);
 
 /** Only where requests are kept together anyhow: to a provider it says which of them belong together, and nothing else. */
 function tellConversation(

@@ -10,7 +10,7 @@ export interface Place {
 }
 
 /** Characters that some reader handles one by one: escapes, separators, letters of two and of four bytes. */
-const ALPHABETS = [
+export const ALPHABETS = [
   "x",
   "é",
   "😀",
@@ -44,7 +44,7 @@ const ALPHABETS = [
 ] as const;
 
 /** What a text may begin with to be read as more than a text. */
-const BEGINNINGS = [
+export const BEGINNINGS = [
   "",
   "https://a.googleapis.com/",
   "https://",

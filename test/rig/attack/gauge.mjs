@@ -10,6 +10,7 @@ if (isMainThread && port > 0) {
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc");
   let worst = 0;
+  let since = 0;
   const cpu = () => {
     const { user, system } = process.threadCpuUsage();
     return (user + system) / 1000;
@@ -28,12 +29,15 @@ if (isMainThread && port > 0) {
   createServer((req, res) => {
     look();
     const held = worst;
+    const all = cpu();
+    const spent = all - since;
     if (req.url === "/settle") for (let i = 0; i < 3; i++) gc();
     const { rss, heapUsed, external } = process.memoryUsage();
     [at, used] = [performance.now(), cpu()];
     worst = 0;
+    since = cpu();
     res.setHeader("connection", "close");
-    res.end(JSON.stringify({ held, rss, live: heapUsed + external }));
+    res.end(JSON.stringify({ held, spent, rss, live: heapUsed + external }));
   })
     .listen(port, "127.0.0.1")
     .unref();

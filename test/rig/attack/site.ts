@@ -13,9 +13,13 @@ export interface Told {
   readonly body: string;
 }
 
-/** `held`: the longest that the loop was held since the last look, in ms. `live`: bytes in use. */
+/**
+ * `held`: the longest that the loop was held since the last look, in ms. `spent`: the loop's processor time since then, in ms.
+ * `live`: bytes in use.
+ */
 export interface Gauge {
   readonly held: number;
+  readonly spent: number;
   readonly rss: number;
   readonly live: number;
 }
@@ -56,7 +60,7 @@ const BILLED =
   "models: { bill: { price: { input: 3, output: 15 }, limits: { context: 100000, output: 4096 } } }";
 
 const yaml = (url: string) => `
-frontends: [chat-completions, messages, responses, images, models, usage]
+frontends: [chat-completions, messages, responses, gemini, images, models, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 drain: 2s
 providers:

@@ -1,0 +1,52 @@
+// What stands in names and labels never steers the terminal that it is printed on.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { csvLine } from "../../src/cli/reports/csv.ts";
+import { printable } from "../../src/cli/terminal.ts";
+import { COMMANDS } from "../../src/gateway/control/table.ts";
+import { acceptedInput } from "../../src/gateway/control/input.ts";
+
+const COLORS = new RegExp(`${String.fromCharCode(27)}\\[[\\d;]*m`, "g");
+/** C0, C1, separators of lines and paragraphs, and what turns the direction of writing. */
+const UNSAFE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+const codes = Array.from({ length: 0x2070 }, (_, i) => String.fromCharCode(i));
+const unsafe = codes.filter((c) => UNSAFE.test(c));
+
+const text = fc.string({
+  unit: fc.constantFrom(...unsafe, "a", "é", "[31m", "]0;t", ",", '"'),
+  maxLength: 12,
+});
+
+it("in what is said", () => {
+  fc.assert(
+    fc.property(text, (said) => {
+      expect(printable(said, false).replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
+      // Where there are colors, nothing but colors is left.
+      const colored = printable(said, true).replace(COLORS, "");
+      expect(colored.replace(/[\n\t]/g, "")).not.toMatch(UNSAFE);
+    }),
+  );
+});
+
+it("in a table for a spreadsheet, but for the end of its lines", () => {
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1 }), (cells) => {
+      const line = csvLine(cells);
+      expect(line.endsWith("\r\n")).toBe(true);
+      expect(line.slice(0, -2)).not.toMatch(UNSAFE);
+    }),
+  );
+});
+
+const NAMED = [
+  ["keys.create", {}],
+  ["accounts.create", { id: "a" }],
+  ["admins.create", { role: "viewer" }],
+] as const;
+
+it.each(NAMED)("in a name that %s takes", (command, more) => {
+  const accepted = (name: string) =>
+    acceptedInput(COMMANDS[command].input as never, { ...more, name } as never);
+  expect(accepted("Ann’s key, 中文 😀")).toMatchObject({ name: "Ann’s key, 中文 😀" });
+  for (const c of unsafe) expect(() => accepted(`a${c}b`), JSON.stringify(c)).toThrow(/printable/);
+});

@@ -1,0 +1,78 @@
+// Under Service-ZDR no byte of a client's head leaves unless a review names it: on every road.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROADS, roads, TARGETS, type Roads } from "./roads.ts";
+
+let all: Roads;
+beforeAll(async () => {
+  all = await roads();
+});
+afterAll(() => all[Symbol.asyncDispose]());
+
+const data = {
+  retention: { kind: "days", days: 30 },
+  trains: "no",
+  zeroWhen: "credential",
+} as const;
+/** A word that stands nowhere else. */
+const MARK = "xq7mark";
+
+/** Every header that some protocol passes on, and some that clients send: each with a word that no review names. */
+const NAMES: readonly string[] = [
+  ...new Set([
+    ...Object.values(TARGETS).flatMap(({ headers }) =>
+      (headers?.request ?? []).map((name) => name.replace("*", "session-id")),
+    ),
+    ..."user-agent referer origin x-request-id x-session-id traceparent baggage openai-organization".split(
+      " ",
+    ),
+  ]),
+];
+const marked = Object.fromEntries(NAMES.map((name) => [name, `${MARK}-${name}`]));
+
+const headsOf = (): string =>
+  JSON.stringify(all.up.requests.map(({ headers, path }) => [headers, path]));
+
+describe.each(ROADS)("from %s to %s", (from, into) => {
+  it("nothing of the client's head leaves under `required`", async () => {
+    await using road = await all.open(from, { data });
+    const fields = { model: `${into}/m` };
+    const plain = await road.send(into, fields, marked, `/toy?beta=true&q=${MARK}`);
+    const secret = await road.send(
+      into,
+      fields,
+      { ...marked, "service-zdr": "required" },
+      `/toy?beta=true&q=${MARK}`,
+    );
+    expect(secret.status).toBe(plain.status);
+    expect(headsOf()).not.toContain(MARK);
+  });
+});
+
+describe("what a review names", () => {
+  it("leaves, word by word, and the others are told", async () => {
+    await using road = await all.open("messages", { data });
+    const beta = `interleaved-thinking-2025-05-14, ${MARK}-2026, claude-code-20250219`;
+    const sent = await road.send(
+      "messages",
+      {},
+      {
+        "service-zdr": "required",
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": beta,
+        "x-app": "cli",
+      },
+    );
+    expect(sent.status).toBe(200);
+    const [{ headers } = { headers: {} as never }] = all.up.requests;
+    expect(headers["anthropic-beta"]).toBe("interleaved-thinking-2025-05-14,claude-code-20250219");
+    expect(headers["anthropic-version"]).toBe("2023-06-01");
+    expect(headers["x-app"]).toBeUndefined();
+    expect(sent.warnings).toContain("zdr_unreviewed_header;field=anthropic-beta");
+  });
+
+  it("is asked of no request that is not private", async () => {
+    await using road = await all.open("messages", { data });
+    await road.send("messages", {}, { "anthropic-beta": `${MARK}-2026`, "x-app": "cli" });
+    expect(headsOf()).toContain(MARK);
+  });
+});
