@@ -5,13 +5,15 @@ import { Socket } from "node:net";
 import { OutsidePlugin } from "../isolation/inside/plugin.ts";
 import { graphOf } from "../loader/graph.ts";
 import { createLoader } from "../loader/load.ts";
+import { lockModules } from "../loader/locked.ts";
 import { lentModules } from "./lent-modules.ts";
 import { keepPrototype } from "./prototype.ts";
 
 keepPrototype();
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 
-const plugin = new OutsidePlugin(async (entry) => {
+const plugin = new OutsidePlugin(async (entry, locked) => {
+  if (locked) lockModules(locked.name, new Map(Object.entries(locked.files)));
   const texts = graphOf(entry).files.map((file) => readFileSync(file, "utf8"));
   const named = (specifier: string) => texts.some((text) => text.includes(specifier));
   const load = createLoader({ builtin: {}, host: await lentModules(named) });

@@ -12,11 +12,17 @@ import { type Outside, outsideHooks, type ToldRequest } from "./hooks.ts";
 import { OutsideLink, PluginFailure, type LentAnswers } from "./link.ts";
 import { Stages } from "./stages.ts";
 import { ToldRequests } from "./told-requests.ts";
-import { OUTSIDE_HOOKS, type OutsideHook } from "./what-crosses.ts";
+import { type LockedModules, OUTSIDE_HOOKS, type OutsideHook } from "./what-crosses.ts";
 
 /** Where a plugin is: code that a child imports, or a socket that another program answers. */
 export type Place =
-  | { readonly entry: string; readonly reads: readonly string[]; readonly folder: string }
+  | {
+      readonly entry: string;
+      readonly reads: readonly string[];
+      readonly folder: string;
+      /** The only files that it may load, with their hashes. Absent: the package is not locked. */
+      readonly locked?: LockedModules | undefined;
+    }
   | { readonly socket: string };
 
 type Said = Readonly<Record<string, unknown>>;
@@ -44,7 +50,10 @@ export async function describe(place: Place): Promise<unknown> {
   });
   const late = setTimeout(() => link.end("it did not say in time what it is"), DESCRIBE_MS);
   try {
-    const said = await link.ask("describe", "entry" in place ? { entry: place.entry } : {});
+    const said = await link.ask(
+      "describe",
+      "entry" in place ? { entry: place.entry, locked: place.locked } : {},
+    );
     return definitionOf(place, said);
   } catch (problem) {
     const more = lines.find((line) => /\w*Error/.test(line));
@@ -111,7 +120,12 @@ async function begin(
   const setup = {
     id: ctx.id,
     options,
-    ...("entry" in place && { entry: place.entry, stateDir, env: Object.keys(env) }),
+    ...("entry" in place && {
+      entry: place.entry,
+      locked: place.locked,
+      stateDir,
+      env: Object.keys(env),
+    }),
   };
   const guard = new KeptOutside({
     reach: reachOf(place, {

@@ -104,3 +104,9 @@ export const plainCall = (call: Call) => ({
   name: call.name,
   params: call.params,
 });
+
+/** The files of a locked package by their real paths. Plain data: it crosses to the child. */
+export interface LockedModules {
+  readonly name: string;
+  readonly files: Readonly<Record<string, string>>;
+}

@@ -13,6 +13,8 @@ export type Acceptance =
       readonly remark?: ProblemText | undefined;
       /** What it was when it was accepted, to the byte. */
       readonly locked?: LockedPlugin | undefined;
+      /** With `locked`: what may be loaded of it. */
+      readonly tree?: PackageTree | undefined;
     };
 
 /** `root`: the folder of the package that was found under this name. */
@@ -36,7 +38,7 @@ export function acceptance(name: string, root: string, trust: PluginTrust): Acce
     : accepted.tree === tree.hash
       ? undefined
       : problem.pluginChanged(name, changesOf(accepted, tree));
-  if (!wrong) return { locked: accepted };
+  if (!wrong) return { locked: accepted, tree };
   return trust.lock === "warn" ? { remark: { ...wrong, severity: "warning" } } : { refused: wrong };
 }
 

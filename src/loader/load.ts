@@ -9,6 +9,7 @@ import type { LoadPlugin } from "../config/types.ts";
 import type { Definition } from "../plugin/define.ts";
 import type { FilesRead } from "../lib/contents.ts";
 import { acceptance, saysOther } from "./accepted.ts";
+import { importLocked, isLocked, lockModules, openModules } from "./locked.ts";
 import { placeOf } from "../lib/thrown.ts";
 import { DENIES_NETWORK } from "../isolation/child-process.ts";
 import { freshen } from "./fresh.ts";
@@ -73,6 +74,11 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     const key = "entry" in found ? `${kind} ${where} ${found.entry}` : `${kind} built-in ${use}`;
     const graph = "entry" in found ? graphOf(found.entry) : undefined;
     const version = graph?.version(graph.files[0]!) ?? "";
+    const tree = "tree" in accepted ? accepted.tree : undefined;
+    if (graph && "entry" in found && !isolate) {
+      if (tree) lockModules(found.package!.name, tree.files);
+      else openModules(found.package?.name, [...graph.files, found.entry]);
+    }
     const known = loaded.get(key);
     if (known?.version === version) return judged(known);
     if (graph && !isolate) freshen(graph);
@@ -86,8 +92,10 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     const module =
       "entry" in found
         ? isolate
-          ? outside(found, graph!, dirname(trust?.file ?? fromFile))
-          : jiti().then((j) => j.import(found.entry))
+          ? outside(found, graph!, { folder: dirname(trust?.file ?? fromFile), tree })
+          : isLocked(found.entry)
+            ? importLocked(found.entry)
+            : jiti().then((j) => j.import(found.entry))
         : found.module();
     const imported = await importing(module, name, isolate ? 3 * importMs : importMs);
     if ("words" in imported) return { problem: imported.words, files };

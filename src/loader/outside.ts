@@ -9,7 +9,7 @@ import { OUTSIDE_KINDS } from "../isolation/what-crosses.ts";
 import { definitionIn } from "./definition.ts";
 import type { PluginEntry } from "./find.ts";
 import type { Graph } from "./graph.ts";
-import { packagesOf } from "./tree.ts";
+import { packagesOf, type PackageTree } from "./tree.ts";
 
 const SOCKET = "unix:";
 
@@ -22,11 +22,12 @@ export const mayStandOutside = (kind: PluginKind): boolean =>
 export async function outside(
   { entry, package: of }: Extract<PluginEntry, { entry: string }>,
   { files }: Graph,
-  folder: string,
+  { folder, tree }: { readonly folder: string; readonly tree: PackageTree | undefined },
 ): Promise<unknown> {
   const real = realpathSync(entry);
-  const reads = of ? packagesOf(of.root) : [...files, ...besideAndAbove(real)];
-  return { default: await describe({ entry: real, reads, folder }) };
+  const reads = tree?.folders ?? (of ? packagesOf(of.root) : [...files, ...besideAndAbove(real)]);
+  const locked = tree && { name: of!.name, files: Object.fromEntries(tree.files) };
+  return { default: await describe({ entry: real, reads, folder, locked }) };
 }
 
 /** Where Node looks for what a file imports by name, and for what sort of file it is. */

@@ -1,8 +1,9 @@
-// All that a package is when it is imported: its own files, and those of every package that it depends on. Read, not run. One byte
-// that differs gives another hash.
+// Everything that may be loaded when a package is imported: its own files, those behind its symbolic links, and those of every package that
+// it declares as a dependency or a peer. Read, not run. One byte that differs gives another hash. A file that is not in `files` is not
+// loaded: `locked.ts` refuses it.
 import { createHash } from "node:crypto";
 import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
-import { dirname, join, sep } from "node:path";
+import { basename, dirname, join, sep } from "node:path";
 
 /** More than these are no plugin: they are refused, not skipped. */
 const MOST_FILES = 20_000;
@@ -15,6 +16,10 @@ export interface PackageTree {
   readonly hash: string;
   /** "left-pad@1.3.0" → of its own files. The package itself is among them. */
   readonly packages: ReadonlyMap<string, string>;
+  /** By real path: the hash of each file that may be loaded. */
+  readonly files: ReadonlyMap<string, string>;
+  /** The packages' folders, and those outside of them that their symbolic links lead to. */
+  readonly folders: readonly string[];
   readonly bytes: number;
 }
 
@@ -23,21 +28,29 @@ interface Manifest {
   readonly version?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+/** What a walk over several packages has met so far. */
+interface Walked {
+  readonly files: Map<string, string>;
+  readonly folders: Set<string>;
+  count: number;
+  bytes: number;
 }
 
 /** `root`: the folder that its package.json is in. Throws where it is too large, or cannot be read. */
 export function treeOf(root: string): PackageTree {
   const first = realpathSync(root);
   const found = new Map<string, { id: string; hash: string }>();
-  const spent = { files: 0, bytes: 0 };
+  const walked: Walked = { files: new Map(), folders: new Set(), count: 0, bytes: 0 };
   const waiting = [first];
   for (const folder of waiting) {
     if (found.has(folder)) continue;
     const manifest = manifestIn(folder);
     const id = `${manifest.name ?? folder}@${manifest.version ?? "0"}`;
-    found.set(folder, { id, hash: hashOf(folder, spent) });
-    const needed = { ...manifest.optionalDependencies, ...manifest.dependencies };
-    for (const name of Object.keys(needed).sort()) {
+    found.set(folder, { id, hash: hashOf(folder, walked) });
+    for (const name of neededBy(manifest)) {
       const at = besideOrAbove(folder, name);
       if (at !== undefined) waiting.push(at);
       // What is not there now would be another package when it is.
@@ -50,21 +63,28 @@ export function treeOf(root: string): PackageTree {
       .sort(([a], [b]) => (a < b ? -1 : 1)),
   );
   const { name = "", version = "" } = manifestIn(first);
-  return { name, version, hash: digest([...packages].join("\n")), packages, bytes: spent.bytes };
+  const hash = digest([...packages].join("\n"));
+  const { files, folders, bytes } = walked;
+  return { name, version, hash, packages, files, folders: [...folders], bytes };
 }
 
 /** The folders of a package, and of all that it depends on. */
 export function packagesOf(root: string): readonly string[] {
   const found = new Set([realpathSync(root)]);
   for (const folder of found) {
-    const { optionalDependencies, dependencies } = manifestIn(folder);
-    for (const name of Object.keys({ ...optionalDependencies, ...dependencies })) {
+    for (const name of neededBy(manifestIn(folder))) {
       const at = besideOrAbove(folder, name);
       if (at !== undefined) found.add(at);
     }
   }
   return [...found];
 }
+
+/** Peers too. `tollgate` is the gateway that loads the package, whichever copy is installed beside it. */
+const neededBy = ({ dependencies, optionalDependencies, peerDependencies }: Manifest): string[] =>
+  Object.keys({ ...peerDependencies, ...optionalDependencies, ...dependencies })
+    .filter((name) => name !== "tollgate")
+    .sort();
 
 const manifestIn = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
@@ -82,31 +102,59 @@ function besideOrAbove(folder: string, name: string): string | undefined {
   }
 }
 
-/** Every file below, what is installed within it too. */
-function hashOf(folder: string, spent: { files: number; bytes: number }): string {
+/** Of npm's own notes in a node_modules folder, which differ between two installs. They are not hashed, and not loaded. */
+const NOTES = new Set([".bin", ".cache", ".package-lock.json"]);
+
+/** Of every file below, installed packages and what symbolic links lead to included. */
+function hashOf(folder: string, walked: Walked): string {
   const lines: string[] = [];
-  const look = (below: string) => {
-    for (const { name } of readdirSync(join(folder, below), { withFileTypes: true })) {
-      const path = below === "" ? name : `${below}${sep}${name}`;
-      const file = join(folder, path);
+  const within = (path: string): boolean => path === folder || path.startsWith(folder + sep);
+  const add = (at: string, real: string) => {
+    const { size } = lstatSync(real);
+    walked.count++;
+    walked.bytes += size;
+    if (walked.count > MOST_FILES || walked.bytes > MOST_BYTES)
+      throw new Error(`${folder} and what it depends on are more than can be looked through.`);
+    const hash = digest(readFileSync(real));
+    walked.files.set(real, hash);
+    lines.push(`${at}\0${hash}`);
+  };
+  /** `at`: where it is, from the package's folder. `seen`: folders above it, so that a link that leads up ends. */
+  const look = (dir: string, at: string, seen: readonly string[]) => {
+    const holder = basename(dir).startsWith("@") ? dirname(dir) : dir;
+    const installed = basename(holder) === "node_modules";
+    for (const { name } of readdirSync(dir, { withFileTypes: true })) {
+      const file = join(dir, name);
+      const path = at === "" ? name : `${at}/${name}`;
+      if (basename(dir) === "node_modules" && NOTES.has(name)) continue;
       const facts = lstatSync(file);
-      if (facts.isDirectory()) {
-        // What npm notes for itself is not imported, and differs from one install to the next.
-        if (name !== ".bin" && name !== ".cache") look(path);
-        continue;
+      if (facts.isDirectory()) look(file, path, seen);
+      else if (facts.isFile()) add(path, file);
+      else if (facts.isSymbolicLink()) {
+        lines.push(`${path}\0${digest(`-> ${readlinkSync(file)}`)}`);
+        const real = realOf(file);
+        // What is within the folder is met there; a package is met where it is declared.
+        if (real === undefined || within(real) || installed || seen.includes(real)) continue;
+        if (lstatSync(real).isDirectory()) {
+          walked.folders.add(real);
+          look(real, path, [...seen, real]);
+        } else if (lstatSync(real).isFile()) add(path, real);
       }
-      if (name === ".package-lock.json") continue;
-      spent.files++;
-      spent.bytes += facts.size;
-      if (spent.files > MOST_FILES || spent.bytes > MOST_BYTES)
-        throw new Error(`${folder} and what it depends on are more than can be looked through.`);
-      const content = facts.isSymbolicLink() ? `-> ${readlinkSync(file)}` : readFileSync(file);
-      lines.push(`${path.split(sep).join("/")}\0${digest(content)}`);
     }
   };
-  look("");
+  walked.folders.add(folder);
+  look(folder, "", [folder]);
   return digest(lines.sort().join("\n"));
 }
 
-const digest = (content: string | Buffer): string =>
+function realOf(file: string): string | undefined {
+  try {
+    return realpathSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** As it is written in plugins.lock.yaml. */
+export const digest = (content: string | Buffer): string =>
   `sha256-${createHash("sha256").update(content).digest("base64")}`;

@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { plural } from "../../lib/text.ts";
 import { API } from "../../loader/definition.ts";
+import { isTollgate } from "../../loader/locked.ts";
 import { treeOf } from "../../loader/tree.ts";
 import { fail } from "../../model/error.ts";
 import { type CliCommand, CONFIG, EXIT } from "../command.ts";
@@ -36,8 +37,15 @@ export const add: CliCommand = {
     const root =
       installedAt(folder, meant.name) ??
       fail("not_found", `${meant.name} is not installed beside ${folder}.`);
-    const plugins = await described(root, folder);
+    const { plugins, files } = await described(root, folder);
     const tree = treeOf(root);
+    const stray = files.find((file) => !tree.files.has(file) && !isTollgate(file));
+    if (stray !== undefined)
+      fail(
+        "invalid",
+        `It loads ${stray}, which belongs to no package that it declares, so no lock can cover it. Its author must add that package to dependencies.`,
+        { code: "undeclared_dependency" },
+      );
     const origin = there ? "it was here already" : await provenance(folder, meant.name);
     const entries = Object.entries(plugins);
     if (entries.length === 0) fail("invalid", `${meant.name} brings no plugin.`);

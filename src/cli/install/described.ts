@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageRoot } from "../../config/default.ts";
 import type { LockedDefinition } from "../../config/plugin-lock.ts";
 import { statedIn, type StatedDefinition } from "../../loader/stated.ts";
@@ -11,26 +11,32 @@ import { fail } from "../../model/error.ts";
 import { exportsOf } from "../check-plugin/plugins.ts";
 import { manifestIn } from "../check-plugin/manifest.ts";
 
-/** Reads the definitions and says them as JSON; a protocol's path has none. */
+/** Reads the definitions, and which files were loaded for them, and prints both as JSON; a protocol's path has no definition. */
 const SCRIPT = `
-  const said = {};
+  const { registerHooks } = await import("node:module");
+  const said = {}, files = [];
+  registerHooks({ load(url, context, next) { files.push(url); return next(url, context); } });
   for (const [path, address] of Object.entries(JSON.parse(process.argv[1]))) {
     const { default: it } = await import(address);
     if (!it || !it["~tollgate"]) continue;
     const { "~tollgate": kind, api, needs, sends } = it;
     said[path] = { "~tollgate": kind, api, needs, sends, summary: String(it.summary) };
   }
-  process.stdout.write(JSON.stringify(said, (_, value) => (typeof value === "function" ? null : value)));`;
+  process.stdout.write(JSON.stringify({ said, files }, (_, value) => (typeof value === "function" ? null : value)));`;
 
 export interface DescribedPlugin extends LockedDefinition {
   readonly summary: string;
 }
 
-/** By the path under which each is exported. `folder`: where it is installed; `within`: what it may read beside itself. */
-export async function described(
-  folder: string,
-  within: string,
-): Promise<Readonly<Record<string, DescribedPlugin>>> {
+export interface DescribedPackage {
+  /** By the path under which each is exported. */
+  readonly plugins: Readonly<Record<string, DescribedPlugin>>;
+  /** What was loaded for them, by real path. */
+  readonly files: readonly string[];
+}
+
+/** `folder`: where it is installed; `within`: what it may read beside itself. */
+export async function described(folder: string, within: string): Promise<DescribedPackage> {
   const paths = exportsOf(manifestIn(folder)).map(({ path, file }): [string, string] => [
     path,
     pathToFileURL(join(realpathSync(folder), file)).href,
@@ -57,11 +63,16 @@ export async function described(
       code: "import_failed",
     });
   });
-  const said = JSON.parse(text) as Record<string, StatedDefinition & { summary: string }>;
-  return Object.fromEntries(
+  const { said, files } = JSON.parse(text) as {
+    said: Record<string, StatedDefinition & { summary: string }>;
+    files: readonly string[];
+  };
+  const plugins = Object.fromEntries(
     Object.entries(said).map(([path, { summary, ...one }]) => [
       path,
       { ...statedIn(one), summary },
     ]),
   );
+  const ofDisk = files.filter((url) => url.startsWith("file:"));
+  return { plugins, files: ofDisk.map((url) => fileURLToPath(url)) };
 }

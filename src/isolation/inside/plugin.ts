@@ -14,6 +14,7 @@ import {
   type Question,
   type Telling,
 } from "../frames.ts";
+import type { LockedModules } from "../what-crosses.ts";
 import { contextOf, type GatewayEnd, type Given } from "./context.ts";
 import { Exchanges, type RequestFrame, type OutsideExchange } from "./exchange.ts";
 
@@ -21,7 +22,7 @@ type Said = Record<string, any>;
 type Hook = (...given: any[]) => any;
 
 /** How its definition is come by. */
-export type LoadDefinition = (entry: string) => Promise<Said>;
+export type LoadDefinition = (entry: string, locked?: LockedModules) => Promise<Said>;
 
 const BATCH_MS = 16;
 
@@ -149,8 +150,14 @@ export class OutsidePlugin implements GatewayEnd {
     return isPromise(value) ? value.then(told as (more: unknown) => Said) : told(value);
   }
 
-  async #describe({ entry }: Said): Promise<Said> {
-    const { setup: _, check: __, needs, "~tollgate": kind, ...more } = await this.#load(entry);
+  async #describe({ entry, locked }: Said): Promise<Said> {
+    const {
+      setup: _,
+      check: __,
+      needs,
+      "~tollgate": kind,
+      ...more
+    } = await this.#load(entry, locked);
     const plain = Object.fromEntries(
       Object.entries((needs ?? {}) as Said).map(([need, value]) => [
         need,
@@ -160,8 +167,8 @@ export class OutsidePlugin implements GatewayEnd {
     return { ...more, kind, ...(needs !== undefined && { needs: plain }) };
   }
 
-  async #setup({ entry, options, ...given }: Given & Said): Promise<Said> {
-    const definition = await this.#load(entry);
+  async #setup({ entry, locked, options, ...given }: Given & Said): Promise<Said> {
+    const definition = await this.#load(entry, locked);
     for (const { severity = "error", message } of definition["check"]?.(options) ?? [])
       if (severity === "error") fail("invalid", message);
     this.#made = await definition["setup"](options, contextOf(given as Given, this, this.#scope));

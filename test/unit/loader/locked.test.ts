@@ -1,0 +1,20 @@
+// A locked package loads what its lock covers, and nothing else: over generated packages, with files in every place that npm, a person, or an
+// attacker may put them, and every way by which code loads code. The hooks are Node's own, so this runs in a process of its own.
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { root } from "../../kit/program.ts";
+
+it("loads no file without a hash and no file that has changed, and a changed file changes what verify compares", () => {
+  const script = join(import.meta.dirname, "locked-process.ts");
+  const out = execFileSync(process.execPath, ["--conditions=tollgate-source", script, "12", "7"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  const { wrong, counts } = JSON.parse(out) as {
+    wrong: readonly string[];
+    counts: Readonly<Record<string, number>>;
+  };
+  expect(wrong).toEqual([]);
+  for (const each of ["loaded", "refused", "changed"]) expect(counts[each]).toBeGreaterThan(30);
+}, 120_000);
