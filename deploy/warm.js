@@ -8,9 +8,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 const program = join(import.meta.dirname, "../dist/src/cli/bin.js");
 const folder = mkdtempSync(join(tmpdir(), "tollgate-warm-"));
 const at = ["--state-dir", folder];
-const run = (...args) => spawnSync(process.execPath, [program, ...args], { cwd: folder });
+const quiet = "--disable-sigusr1";
+const run = (...args) => spawnSync(process.execPath, [quiet, program, ...args], { cwd: folder });
 
-const gateway = spawn(process.execPath, [program, "serve", "--port", "0", ...at], {
+const gateway = spawn(process.execPath, [quiet, program, "serve", "--port", "0", ...at], {
   cwd: folder,
   stdio: "inherit",
 });

@@ -11,6 +11,8 @@ if (major < needed) {
   );
   process.exitCode = 1;
 } else {
+  // In a process that was started without --disable-sigusr1, this signal would open a debugger.
+  process.on("SIGUSR1", () => {});
   import("./memory.ts")
     .then(({ giveBack, startYoung }) => {
       giveBack(process.argv.slice(2));

@@ -15,7 +15,13 @@ else import("../../dist/src/cli/bin.js");
 function inCheckout() {
   const own = at("../../node_modules/.bin/node");
   const node = existsSync(own) ? own : process.execPath;
-  const args = ["--conditions=tollgate-source", source, ...process.argv.slice(2)];
+  // Otherwise SIGUSR1 opens a debugger.
+  const args = [
+    "--disable-sigusr1",
+    "--conditions=tollgate-source",
+    source,
+    ...process.argv.slice(2),
+  ];
   if (process.execve && process.platform !== "win32")
     return process.execve(node, [node, ...args], process.env);
   const child = spawn(node, args, { stdio: "inherit" });

@@ -2,6 +2,7 @@
 // collection of the young generation. A request in flight does outlive one. An old object keeps all that it names alive until a
 // full collection, long after its request was answered.
 import { setFlagsFromString } from "node:v8";
+import { flagsOfOurs } from "../lib/debugger.ts";
 
 export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");
 
@@ -21,7 +22,7 @@ export function giveBack([command = ""]: readonly string[]): void {
   try {
     process.execve?.(
       process.execPath,
-      [process.execPath, ...process.execArgv, ...process.argv.slice(1)],
+      [process.execPath, ...flagsOfOurs(), ...process.argv.slice(1)],
       {
         ...process.env,
         ...ALLOCATOR,

@@ -8,9 +8,12 @@ import { createLoader } from "../loader/load.ts";
 import { lockModules } from "../loader/locked.ts";
 import { lentModules } from "./lent-modules.ts";
 import { keepPrototype } from "./prototype.ts";
+import { sendNoSignals } from "./signals.ts";
 
 keepPrototype();
-for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+sendNoSignals();
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)
+  process.on(signal, () => {});
 
 const plugin = new OutsidePlugin(async (entry, locked) => {
   if (locked) lockModules(locked.name, new Map(Object.entries(locked.files)));

@@ -14,7 +14,7 @@ startYoung();
 keepPrototype();
 outliveTerminal();
 
-for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const)
   process.on(signal, () => {});
 
 const mask = new Mask();

@@ -1,10 +1,13 @@
 // A process with no environment and no rights but to read its own code: Node's permissions stand between it and the machine. They are
-// a belt, as Node says itself, and no wall: an operator who needs one runs the plugin elsewhere and names its socket.
+// a belt, as Node says itself, and no wall: an operator who needs one runs the plugin elsewhere and names its socket. Where Linux allows it,
+// the process is in a namespace of process ids of its own; `cli/outside.ts` takes away what sends signals everywhere.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Duplex, Readable } from "node:stream";
 import { packageRoot } from "../config/default.ts";
+import { NO_DEBUGGER } from "../lib/debugger.ts";
+import { childrenOf, ownPids } from "./own-pids.ts";
 
 /** Of the child: a plugin that leaks ends itself, not the machine. */
 const HEAP_MIB = 256;
@@ -49,9 +52,10 @@ function ownCode(): string[] {
   return [...own, ...beside].filter((each) => existsSync(each));
 }
 
-export function startChild(of: ChildOptions): Child {
+export async function startChild(of: ChildOptions): Promise<Child> {
   const reads = [...ownCode(), ...of.reads, ...(of.folder === undefined ? [] : [of.folder])];
   const args = [
+    NO_DEBUGGER,
     "--permission",
     ...reads.map((path) => `--allow-fs-read=${path}`),
     ...(of.folder === undefined ? [] : [`--allow-fs-write=${of.folder}`]),
@@ -60,7 +64,8 @@ export function startChild(of: ChildOptions): Child {
     ...(SOURCE ? ["--conditions=tollgate-source"] : []),
     program(),
   ];
-  const child = spawn(process.execPath, args, {
+  const [command, ...words] = [...(await ownPids()), process.execPath, ...args];
+  const child = spawn(command!, words, {
     env: { ...of.env },
     cwd: of.folder ?? "/",
     // Signals of a terminal are for the gateway: it ends its children itself.
@@ -110,11 +115,18 @@ function keep(pid: number): ChildProcess {
 
 /** Of a process, in bytes, where the system says so in a file; 0 elsewhere. */
 function memoryOf(pid: number | undefined): number {
+  if (pid === undefined) return 0;
+  // In a namespace the process itself is unshare's child.
+  const [child = pid] = said(childrenOf(pid)).split(" ").filter(Boolean).map(Number);
+  const [, resident = 0] = said(`/proc/${child}/statm`).split(" ");
+  return Number(resident) * 4096;
+}
+
+function said(file: string): string {
   try {
-    const [, resident] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ");
-    return Number(resident) * 4096;
+    return readFileSync(file, "latin1");
   } catch {
-    return 0;
+    return "";
   }
 }
 

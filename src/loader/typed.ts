@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
+import { NO_DEBUGGER } from "../lib/debugger.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 
 /** Of a plugin's files; undefined: nothing is wrong, or nothing can be said. */
@@ -47,7 +48,7 @@ export const typesBeside: JudgeTypes = async (from, files) => {
 function outputOf(program: string, args: readonly string[], cwd: string): Promise<string> {
   return new Promise((done) => {
     let said = "";
-    const child = spawn(process.execPath, [program, ...args], {
+    const child = spawn(process.execPath, [NO_DEBUGGER, program, ...args], {
       cwd,
       timeout: LONGEST_MS,
       stdio: ["ignore", "pipe", "ignore"],

@@ -1,4 +1,5 @@
 // Processes by their numbers.
+import { execFileSync } from "node:child_process";
 import { until } from "./waits.ts";
 
 export function isAlive(pid: number): boolean {
@@ -14,3 +15,26 @@ export const gone = (pid: number): Promise<void> =>
     () => !isAlive(pid),
     () => `the end of ${pid}`,
   );
+
+export interface SeenProcess {
+  readonly pid: number;
+  readonly args: string;
+}
+
+/** The descendants of a process, as `ps` lists them. */
+export function childrenOf(pid: number): SeenProcess[] {
+  const out = execFileSync("ps", ["-ww", "-eo", "pid=,ppid=,args="], { encoding: "utf8" });
+  const all = out.split("\n").flatMap((line) => {
+    const [, own, parent, args = ""] = /^\s*(\d+)\s+(\d+)\s(.*)$/.exec(line) ?? [];
+    return own === undefined ? [] : [{ pid: Number(own), parent: Number(parent), args }];
+  });
+  const found: SeenProcess[] = [];
+  const below = (parent: number) => {
+    for (const each of all.filter((one) => one.parent === parent)) {
+      found.push({ pid: each.pid, args: each.args });
+      below(each.pid);
+    }
+  };
+  below(pid);
+  return found;
+}

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { NO_DEBUGGER } from "../../lib/debugger.ts";
 import { packageRoot } from "../../config/default.ts";
 import type { LockedDefinition } from "../../config/plugin-lock.ts";
 import { statedIn, type StatedDefinition } from "../../loader/stated.ts";
@@ -44,6 +45,7 @@ export async function described(folder: string, within: string): Promise<Describ
   const readable = [folder, realpathSync(folder), join(within, "node_modules"), packageRoot()];
   const flags = [
     "--permission",
+    NO_DEBUGGER,
     ...[...new Set(readable)].flatMap((each) => [
       `--allow-fs-read=${each}`,
       `--allow-fs-read=${each}/*`,

@@ -3,6 +3,7 @@
 // goes wrong before that changes nothing.
 import { spawn, type ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { flagsOfOurs } from "../../lib/debugger.ts";
 import type { Log } from "../../lib/log.ts";
 import { fail } from "../../model/error.ts";
 import { type Channel, createLink, type Link } from "../workers/link.ts";
@@ -73,7 +74,7 @@ export async function startSuccessor(of: SuccessorOf): Promise<Successor> {
 /** What was installed where this one began; it may be another version by now. */
 function started(sockets: readonly HandedSocket[]): ChildProcess {
   const { WATCHDOG_PID: _, LISTEN_PID: __, ...env } = process.env;
-  return spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
+  return spawn(process.execPath, [...flagsOfOurs(), ...process.argv.slice(1)], {
     // A terminal's Ctrl-C is for the one that runs, and this one is about to go.
     detached: true,
     serialization: "advanced",

@@ -2,6 +2,7 @@
 // What a dead one had open is settled at once. May import: the gateway floor and below; knows nothing of requests.
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
+import { flagsOfOurs } from "../../lib/debugger.ts";
 import { problem } from "../../config/problems.ts";
 import type { Located } from "../../config/types.ts";
 import type { ProblemLocator } from "../generation/plugin-setup.ts";
@@ -59,6 +60,7 @@ export class WorkerPool {
     cluster.setupPrimary({
       exec: of.program,
       args: process.argv.slice(2),
+      execArgv: flagsOfOurs(),
       serialization: "advanced",
     });
   }

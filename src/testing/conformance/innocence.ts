@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { flagsOfOurs } from "../../lib/debugger.ts";
 import { check, type Check } from "../check.ts";
 import { context, type TestContext } from "../context.ts";
 import { freeze } from "../freeze.ts";
@@ -69,7 +70,7 @@ function importing(module: string, name: string): Promise<void> {
     if (process.eventNames().length > listeners) throw new Error("The import listens to the process: " + process.eventNames().join(", "));
     process.stdout.write("innocent");`;
   return new Promise((resolve, reject) => {
-    const args = [...process.execArgv, "--input-type=module", "--eval", script];
+    const args = [...flagsOfOurs(), "--input-type=module", "--eval", script];
     execFile(process.execPath, args, { timeout: 20_000 }, (error, out, err) => {
       if (error) return reject(new Error(/Error: (.+)/.exec(err)?.[1] ?? `${err}${error.message}`));
       if (out !== "innocent" || err !== "")

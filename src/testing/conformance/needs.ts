@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { NO_DEBUGGER } from "../../lib/debugger.ts";
 import { check, type Check } from "../check.ts";
 import type { Subject } from "./subject.ts";
 
@@ -33,7 +34,7 @@ export function inProcess(script: string, ...words: readonly string[]): Promise<
   return new Promise((resolve, reject) =>
     execFile(
       process.execPath,
-      [...ownFlags(), "--expose-gc", file, ...words],
+      [NO_DEBUGGER, ...ownFlags(), "--expose-gc", file, ...words],
       { timeout: PATIENCE_MS, maxBuffer: 1 << 26 },
       (error, out, err) =>
         error

@@ -1,11 +1,42 @@
+/** Every road to a signal that JavaScript has, towards the gateway. A test names its process in NAMED. */
+const ROADS: Readonly<Record<string, string>> = {
+  kill: "process.kill(gateway, signal)",
+  "kill-imported": "(ours as any).kill(gateway, signal)",
+  "kill-of-another-realm": 'process.getBuiltinModule("process").kill(gateway, signal)',
+  "kill-all": "process.kill(-1, signal)",
+  "kill-raw": "(process as any)._kill(gateway, 9)",
+  "kill-debugger": "(process as any)._debugProcess(gateway)",
+  "kill-binding": '(process as any).binding("process_methods")._kill(gateway, 9)',
+  "kill-execve": '(process as any).execve("/bin/kill", ["kill", "-9", String(gateway)])',
+  "kill-handle": "new (ChildProcess as any)()._handle.kill(9)",
+  "kill-child": "new (ChildProcess as any)().kill(9)",
+  "kill-spawn": 'execFileSync("/bin/kill", ["-9", String(gateway)])',
+  "kill-start":
+    'new (ChildProcess as any)().spawn({ file: "/bin/kill", args: ["kill", "-9", String(gateway)] })',
+};
+const SIGNALS = `  "signals": (x, ctx) => {
+    const [named, signal = "SIGKILL"] = ctx.env("NAMED").split(" ");
+    const gateway: any = Number(named) || process.ppid;
+    const roads: Record<string, () => unknown> = {
+${Object.entries(ROADS)
+  .map(([name, code]) => `      ${JSON.stringify(name)}: () => ${code},`)
+  .join("\n")}
+    };
+    const sent = Object.keys(roads).filter((name) => { try { roads[name]!(); return true; } catch { return false; } });
+    if (sent.length === 0) throw new Error("no signal was sent");
+    x.header("x-sent", sent.join(" "));
+  },`;
+
 /** A guard that does what it is told in the request, good and bad. It is written as any author would write one. */
 export const GUARD = `
 import { defineMiddleware, fail } from "tollgate/plugin";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { execFileSync } from "node:child_process";
+import { ChildProcess, execFileSync } from "node:child_process";
+import * as ours from "node:process";
 import { Worker } from "node:worker_threads";
 
+const born = process.hrtime.bigint().toString();
 const said = (request: any): string => JSON.stringify(request);
 const kept: unknown[] = [];
 const asks = async (x: any, ctx: any, model: string, signal?: AbortSignal) => {
@@ -43,7 +74,8 @@ const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "leak": () => { for (;;) kept.push(new Array(1e6).fill(Math.random())); },
   "leak-bytes": () => { for (let i = 0; i < 1100; i++) kept.push(Buffer.alloc(1 << 20, 1)); return new Promise(() => {}); },
   "exit": () => process.exit(3),
-  "kill": () => process.kill(process.pid, "SIGKILL"),
+  "abort": () => process.abort(),
+${SIGNALS}
   "unhandled": () => { setImmediate(() => { throw new Error("late"); }); },
   "throw": () => { throw new TypeError("its own mistake"); },
   "hang": () => new Promise(() => {}),
@@ -72,7 +104,7 @@ export default defineMiddleware({
     },
     event: (_call, next) => (event) =>
       next(event.type === "delta" ? { ...event, text: event.text.replaceAll(mask, "***") } : event),
-    commands: { pid: { summary: "Its process", run: async () => ({ pid: process.pid }) } },
+    commands: { born: { summary: "Which process it is", run: async () => born } },
   }),
 });
 `;

@@ -17,10 +17,11 @@ export const OUTSIDE = {
     "thread",
     "unnamed-env",
     "unnamed-file-itself",
+    "signals",
   ],
-  deadly: ["loop", "leak", "leak-bytes", "exit", "kill", "unhandled"],
+  deadly: ["loop", "leak", "leak-bytes", "exit", "abort", "unhandled"],
 } as const;
-export type OutsideWay = (typeof OUTSIDE)["denied" | "deadly"][number];
+export type OutsideWay = string;
 export const OUTSIDE_WAYS: readonly OutsideWay[] = [...OUTSIDE.denied, ...OUTSIDE.deadly];
 
 /** `within`: it stands in the gateway after all, which must be found. */

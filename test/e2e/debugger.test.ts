@@ -1,0 +1,43 @@
+// SIGUSR1 opens Node's debugger, and any user of the machine who connects to it runs code in that process. No process of a running gateway
+// does so, whichever of them receives the signal, and none of them ends.
+import { connect } from "node:net";
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { childrenOf, isAlive } from "../kit/alive.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { quiet } from "../kit/waits.ts";
+import { GUARD } from "./outside/broken.ts";
+
+const yaml = `workers: 2
+frontends: [chat-completions]
+middleware: [auth, { use: ./guard.ts, isolate: child }]
+providers: { demo: { use: demo } }
+`;
+
+const answers = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    socket.once("close", () => socket.destroy());
+  });
+
+it("is opened by no process of a gateway, and no process ends: primary, workers, children", async () => {
+  await using at = await startGateway({ yaml, files: { "guard.ts": GUARD, "named.txt": "n" } });
+  const all = [{ pid: at.pid, args: "" }, ...childrenOf(at.pid)].filter(
+    ({ pid, args }) => pid === at.pid || /^[^ ]*node --/.test(args),
+  );
+  const programs = all.map(({ args }) => /(bin|worker|outside)\.[jt]s/.exec(args)?.[1] ?? "bin");
+  expect(new Set(programs)).toEqual(new Set(["bin", "worker", "outside"]));
+  for (const { pid } of all) {
+    const words = readFileSync(`/proc/${pid}/cmdline`, "latin1");
+    const told = words + readFileSync(`/proc/${pid}/environ`, "latin1");
+    expect(told.includes("--disable-sigusr1"), words).toBe(true);
+    process.kill(pid, "SIGUSR1");
+  }
+  await quiet(500);
+  expect(all.filter(({ pid }) => !isAlive(pid))).toEqual([]);
+  expect(await answers(9229)).toBe(false);
+  const status = (await at.ask("status")) as { workers: readonly object[] };
+  expect(status.workers).toHaveLength(2);
+  expect(at.log.map(({ msg }) => msg)).not.toContain("a worker has been replaced");
+});

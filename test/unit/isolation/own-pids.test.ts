@@ -1,0 +1,23 @@
+// A child process in a namespace of process ids of its own: it can name no process of the gateway, whatever is left to it. Where the system has
+// no such namespaces there is nothing to see here; the replaced functions of `cli/signals.ts` are tried everywhere (test/e2e/outside.test.ts).
+import { execFileSync } from "node:child_process";
+import { expect, it } from "vitest";
+import { ownPids } from "../../../src/isolation/own-pids.ts";
+
+const SIGNALS = ["SIGKILL", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGSTOP", 0] as const;
+
+it("signals no process outside, by any number that it could have", async (t) => {
+  const [program, ...words] = await ownPids();
+  if (program === undefined) return t.skip("no namespaces here");
+  const script = `
+    const reached = [];
+    for (const pid of ${JSON.stringify([process.pid, process.ppid])})
+      for (const signal of ${JSON.stringify(SIGNALS)})
+        try { process.kill(pid, signal); reached.push([pid, signal]); } catch (error) { if (error.code !== "ESRCH") throw error; }
+    process.stdout.write(JSON.stringify({ reached, pid: process.pid, parent: process.ppid }));`;
+  const out = execFileSync(program, [...words, process.execPath, "-e", script], {
+    env: {},
+    encoding: "utf8",
+  });
+  expect(JSON.parse(out)).toEqual({ reached: [], pid: 1, parent: 0 });
+});

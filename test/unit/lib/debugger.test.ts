@@ -1,0 +1,41 @@
+// No process of ours opens a debugger on a signal: every place that starts one says so, and so does everything that ships.
+import { readFileSync } from "node:fs";
+import { globSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { flagsOfOurs, NO_DEBUGGER } from "../../../src/lib/debugger.ts";
+import { root } from "../../kit/program.ts";
+
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+
+it("is closed wherever the program starts another process of Node", () => {
+  const starts = globSync("{src,plugins,deploy}/**/*.{ts,js}", { cwd: root }).filter(
+    (file) =>
+      !file.includes("node_modules") &&
+      /\b(spawn|spawnSync|execFile|execFileSync|execve|fork|setupPrimary)\b[?.]*\(/.test(
+        read(file),
+      ) &&
+      /process\.execPath|setupPrimary/.test(read(file)),
+  );
+  expect(starts.length).toBeGreaterThan(8);
+  const open = starts.filter(
+    (file) => !/NO_DEBUGGER|flagsOfOurs\(|--disable-sigusr1/.test(read(file)),
+  );
+  expect(open).toEqual([]);
+});
+
+it("is closed by what ships: image, units, scripts", () => {
+  for (const file of [
+    "deploy/Dockerfile",
+    "deploy/systemd/tollgate.service",
+    "deploy/launchd/tollgate.plist",
+  ])
+    expect(read(file), file).toMatch(/NODE_OPTIONS[^\n]*(\n\s*<string>)?[^\n]*--disable-sigusr1/);
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+  for (const name of ["start", "dev", "tollgate"]) expect(scripts[name]).toContain(NO_DEBUGGER);
+});
+
+it("is said once", () => {
+  expect(flagsOfOurs(["--conditions=x"])).toEqual([NO_DEBUGGER, "--conditions=x"]);
+  expect(flagsOfOurs([NO_DEBUGGER, "-C", "x"])).toEqual([NO_DEBUGGER, "-C", "x"]);
+});
