@@ -124,7 +124,7 @@ export const BOUNDS = {
     most: 256 * MIB,
     of: "bytes of bodies and of whole answers that are held at once",
     error: ["overloaded", "gateway_busy"],
-    beyond: "The gateway holds as many bytes as it may. Try again in a moment.",
+    beyond: "The gateway holds as many bytes as it may.",
     key: "bounds.in_flight",
   },
   // Of an answer.
@@ -220,7 +220,7 @@ export const BOUNDS = {
     most: 256,
     of: "reports that wait for the ledger",
     error: ["overloaded", "gateway_busy"],
-    beyond: "Too many reports wait for the ledger. Try again in a moment.",
+    beyond: "Too many reports wait for the ledger.",
   },
   readingsPerKey: {
     most: 8,
@@ -233,7 +233,7 @@ export const BOUNDS = {
     most: 10_000,
     of: "open connections of a process",
     error: ["overloaded", "too_many_connections"],
-    beyond: "There are too many connections here. Try again in a moment.",
+    beyond: "There are too many connections here.",
     key: "bounds.connections",
   },
   connectionsPerAddress: {

@@ -19,6 +19,13 @@ export interface Loss {
   code: string;
 }
 
+/** Called when everything that may refuse a call has let it pass: what a response says of attempts and providers goes by this. */
+export function noteSent({ exchange, provider }: HostCall): void {
+  const inner = exchange["~"];
+  const { since = performance.now(), n = 0 } = inner.sent ?? {};
+  inner.sent = { since, n: n + 1, provider };
+}
+
 /** One upstream attempt of an exchange. */
 export class HostCall implements Call {
   readonly id: string;

@@ -61,8 +61,8 @@ export interface ExchangeState extends RouteFindings {
   finish: Outcome["finish"];
   /** The call that was begun last. */
   last: (Pick<Outcome, "lane" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
-  /** When the first one was begun. */
-  asked: number | undefined;
+  /** When the first call was sent, how many were, and the provider of the last one. */
+  sent: { readonly since: number; readonly n: number; readonly provider: string } | undefined;
   bytesOut: number;
   /** It waited so long for others: for the client's body, for providers' answers. */
   awayMs: number;
@@ -132,7 +132,7 @@ export class HostExchange implements Exchange {
       cached: false,
       finish: undefined,
       last: undefined,
-      asked: undefined,
+      sent: undefined,
       bytesOut: 0,
       awayMs: 0,
       gone: false,

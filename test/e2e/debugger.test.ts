@@ -1,5 +1,5 @@
-// SIGUSR1 opens Node's debugger, and any user of the machine who connects to it runs code in that process. No process of a running gateway
-// does so, whichever of them receives the signal, and none of them ends.
+// SIGUSR1 opens the debugger of Node: any user of the machine can connect to it and run code in that process. No process of a running gateway
+// opens one, whichever of them receives the signal, and none of them ends.
 import { connect } from "node:net";
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";

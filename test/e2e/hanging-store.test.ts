@@ -68,7 +68,8 @@ it("answers 503 within seconds, sends nothing, and is well again by itself", asy
   hang.begin();
   const { got: refused, ms } = await timed(ask());
   expect(refused.status).toBe(503);
-  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(refused.headers.get("retry-after")).toBe("2");
+  expect(refused.headers.get("x-should-retry")).toBe("true");
   expect(await refused.json()).toMatchObject({ error: { code: "ledger_unavailable" } });
   expect(ms).toBeGreaterThan(3_000);
   // Known by now: the next one does not wait for it again.

@@ -53,7 +53,7 @@ export class KeySet {
     else if (this.#now() - this.#known.at > FRESH_MS && this.#may()) void this.#ask();
     const find =
       this.#known.find ??
-      fail("unavailable", "The issuer's keys are not known yet. Try again in a moment.", {
+      fail("unavailable", "The issuer's keys are not known yet.", {
         code: "issuer_unavailable",
       });
     try {

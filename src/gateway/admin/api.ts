@@ -5,6 +5,7 @@ import type { Schema } from "../../config/dialect.ts";
 import type { Log } from "../../lib/log.ts";
 import { nextId } from "../../lib/id.ts";
 import { queryTextOf } from "../../lib/query-secrets.ts";
+import { retryAfterOf, retryHeaders, withRetry } from "../../model/client-retry.ts";
 import { ERRORS, fail, type Fault, faultOf } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { plain as errorBody } from "../../walk/stations/refuse.ts";
@@ -62,7 +63,8 @@ export class AdminApi {
       write(res, id, status, body, headers);
     } catch (error) {
       const fault = faultOf(error) ?? this.#unexpected(id, error);
-      write(res, id, statusOf(fault), { ...errorBody(fault, id) }, headersOf(fault));
+      const told = errorBody(withRetry(fault), id);
+      write(res, id, statusOf(fault), told, retryHeaders(retryAfterOf(fault)));
     }
   }
 
@@ -237,9 +239,6 @@ function loginOf({ word, token, ...more }: JsonObject): { word?: string; token?:
 
 const STATUS: Readonly<Record<string, number>> = { changed_since: 412, media_type: 415 };
 const statusOf = ({ kind, code }: Fault): number => STATUS[code ?? ""] ?? ERRORS[kind][0];
-
-const headersOf = ({ retryAfterMs }: Fault): Record<string, string> =>
-  retryAfterMs === undefined ? {} : { "retry-after": `${Math.ceil(retryAfterMs / 1_000)}` };
 
 function write(
   res: ServerResponse,

@@ -22,7 +22,7 @@ export class Tries {
   check(address: string): void {
     const found = this.#found(address);
     if (found && found.words.size >= MOST)
-      fail("quota", "Too many wrong tries from this address. Come again in a minute.", {
+      fail("rate_limited", "Too many wrong tries from this address.", {
         code: "too_many_tries",
         retryAfterMs: found.until - this.#now(),
       });

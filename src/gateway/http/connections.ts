@@ -11,7 +11,7 @@ const refusal = (bound: "connections" | "connectionsPerAddress"): Refusal => ({
   status: 503,
   code: BOUNDS[bound].error[1],
   message: BOUNDS[bound].beyond,
-  headers: { "retry-after": "1" },
+  retryAfterMs: 1_000,
 });
 const IN_ALL = refusal("connections");
 const OF_ADDRESS = refusal("connectionsPerAddress");

@@ -9,6 +9,8 @@ export interface Refusal {
   readonly status: number;
   readonly code: string;
   readonly message: string;
+  /** When the same request may be let in; absent: it would be refused again. */
+  readonly retryAfterMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -251,7 +251,7 @@ const FULL: Refusal = {
   status: 429,
   code: BOUNDS.inFlightPerSocket.error[1],
   message: BOUNDS.inFlightPerSocket.beyond,
-  headers: { "retry-after": "1" },
+  retryAfterMs: 1_000,
 };
 const UPGRADE: Refusal = {
   status: 426,

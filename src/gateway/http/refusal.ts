@@ -1,6 +1,7 @@
 // How a request is turned away at the door: before it is known which protocol it speaks, so in a shape that every SDK can read.
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { retryHeaders, retryWords } from "../../model/client-retry.ts";
 import type { Refusal } from "./door.ts";
 
 const body = (refusal: Refusal) =>
@@ -9,7 +10,10 @@ const body = (refusal: Refusal) =>
     error: {
       type: refusal.status < 500 ? "invalid_request_error" : "server_error",
       code: refusal.code,
-      message: refusal.message,
+      message:
+        refusal.retryAfterMs === undefined
+          ? refusal.message
+          : retryWords(refusal.message, refusal.retryAfterMs),
       param: null,
     },
   });
@@ -19,8 +23,7 @@ const headers = (refusal: Refusal, text: string, id: string): [string, string][]
   ["x-request-id", id],
   ["content-length", `${Buffer.byteLength(text)}`],
   ["connection", "close"],
-  // Sent again it would be refused again; only a flood may calm down.
-  ["x-should-retry", refusal.status === 429 ? "true" : "false"],
+  ...Object.entries(retryHeaders(refusal.retryAfterMs)),
   ...Object.entries(refusal.headers ?? {}),
 ];
 

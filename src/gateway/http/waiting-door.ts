@@ -2,6 +2,7 @@
 // balancer passes it by, an orchestrator sees a process that lives, and a client is told to come again.
 import type { RequestListener } from "node:http";
 import type { ListenConfig } from "../../config/lines.ts";
+import { retryHeaders, retryWords } from "../../model/client-retry.ts";
 import type { Listening } from "./listener.ts";
 
 /** A store that opens sooner than this needs none. */
@@ -54,6 +55,7 @@ async function soon(ready: Promise<unknown>): Promise<boolean> {
   }
 }
 
+const AGAIN_MS = 1_000;
 const LIVES = ["/healthz", "/health"];
 
 const notReady: RequestListener = (req, res) => {
@@ -68,7 +70,7 @@ const notReady: RequestListener = (req, res) => {
           error: {
             type: "server_error",
             code: "starting",
-            message: "The gateway waits for its store.",
+            message: retryWords("The gateway waits for its store.", AGAIN_MS),
             param: null,
           },
         };
@@ -76,7 +78,7 @@ const notReady: RequestListener = (req, res) => {
   res.writeHead(lives ? 200 : 503, {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(text),
-    ...(!lives && { "retry-after": "1" }),
+    ...(!lives && retryHeaders(AGAIN_MS)),
     connection: "close",
   });
   res.end(req.method === "HEAD" ? undefined : text);

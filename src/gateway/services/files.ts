@@ -136,14 +136,14 @@ class FileShelf implements Files {
     if (!share())
       fail(
         "rate_limited",
-        `This key keeps as many image files as it may (${maxKeyBytes} bytes). Ask with response_format "b64_json", or try again when they have ended.`,
-        { code: "files_share_full" },
+        `This key keeps as many image files as it may (${maxKeyBytes} bytes). Ask with response_format "b64_json".`,
+        { code: "files_share_full", retryAfterMs: ttlMs },
       );
     if (!this.#room(bytes.length))
       fail(
         "unavailable",
-        'There is no room for more image files. Ask with response_format "b64_json", or try again later.',
-        { code: "files_full" },
+        'There is no room for more image files. Ask with response_format "b64_json".',
+        { code: "files_full", retryAfterMs: ttlMs },
       );
     const seconds = Math.ceil((this.#now() + Math.min(ttlMs, MOST_TTL_MS)) / 1000);
     const id = `${randomBytes(18).toString("base64url")}${owner}`;

@@ -45,7 +45,8 @@ export const impossible = (error: unknown): boolean =>
 
 const isNotNow = (error: unknown): boolean => faultOf(error)?.code === "not_now";
 
-const LATER = { code: "ledger_unavailable", retryAfterMs: 1_000 } as const;
+/** An SDK that retries twice, as the official ones do, outlasts a store that restarts within four seconds. */
+const LATER = { code: "ledger_unavailable", retryAfterMs: 2_000 } as const;
 
 export const unavailable = (): Error =>
   fault("unavailable", "The ledger cannot be written now; nothing is sent without it.", LATER);

@@ -5,7 +5,7 @@ import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
 import { list, object, objects } from "../json.ts";
 import { mended } from "../cut.ts";
 import { meaning } from "./meaning.ts";
-import { retryAfter } from "./retry.ts";
+import { retryAfter, retryInWords } from "./retry.ts";
 
 /** Enough to say what is wrong; more is a page, not a message. */
 const LONGEST = 2000;
@@ -31,8 +31,10 @@ export function failure(status: number, headers: HeadersIn, body: Buffer): Fault
   const said = read(body, status);
   const fault = worded(said, status, `The provider answered with status ${status} and no words.`);
   const again = status === 429 || status === 408 || status === 498 || status >= 500;
-  const wait = said.waitMs ?? (again ? retryAfter(headers) : undefined);
-  return wait === undefined ? fault : { ...fault, retryAfterMs: wait };
+  // The client reads the sentence too: of two times it is told the longer one.
+  const waits = [said.waitMs, ...(again ? [retryAfter(headers), retryInWords(fault.message)] : [])];
+  const told = waits.filter((ms) => ms !== undefined);
+  return told.length === 0 ? fault : { ...fault, retryAfterMs: Math.max(...told) };
 }
 
 /** An error that stands where an answer should: in a stream, or under a 200. */

@@ -17,6 +17,23 @@ function told(headers: HeadersIn): number | undefined {
   return span(one(headers["retry-after"]), headers) ?? exhausted(headers);
 }
 
+const SPAN =
+  /(\d{1,9}(?:\.\d{1,9})?)\s?(milliseconds?|minutes?|mins?|seconds?|secs?|hours?|ms|[smh])(?![a-z])/gi;
+const IN_WORDS = new RegExp(
+  `\\b(?:try again|retry|retrying)\\s(?:in|after)\\s((?:${SPAN.source}\\s?)+)`,
+  "i",
+);
+
+/** "Please try again in 1m26.4s", "retry after 20 seconds": what an upstream's sentence says, in whole milliseconds. */
+export function retryInWords(message: string): number | undefined {
+  const [, spans] = IN_WORDS.exec(message) ?? [];
+  if (spans === undefined) return undefined;
+  let total = 0;
+  for (const [, n, unit = ""] of spans.matchAll(SPAN))
+    total += Number(n) * UNITS[/^m(s|il)/i.test(unit) ? "ms" : unit[0]!.toLowerCase()]!;
+  return Math.min(Math.ceil(total - 1e-6), LONGEST);
+}
+
 /** The longest reset among the buckets that are empty. */
 function exhausted(headers: HeadersIn): number | undefined {
   let longest: number | undefined;

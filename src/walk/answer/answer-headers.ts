@@ -13,9 +13,9 @@ export function answerHeaders(of: ExchangeState, whole: boolean): readonly Line[
   const wanted = of.gen.answerHeaders;
   if (!wanted) return NONE;
   const lines: Line[] = [];
-  const { last } = of;
-  if (wanted.has("x-tollgate-attempts")) lines.push(["x-tollgate-attempts", String(last?.n ?? 0)]);
-  if (wanted.has("x-tollgate-provider") && last) lines.push(["x-tollgate-provider", last.provider]);
+  const { sent } = of;
+  if (wanted.has("x-tollgate-attempts")) lines.push(["x-tollgate-attempts", String(sent?.n ?? 0)]);
+  if (wanted.has("x-tollgate-provider") && sent) lines.push(["x-tollgate-provider", sent.provider]);
   if (wanted.has("x-tollgate-cost") && whole) {
     const cost = costOf(of);
     if (cost !== null) lines.push(["x-tollgate-cost", nanoToDecimal(cost)]);
@@ -50,8 +50,8 @@ function budgetOf(limits: readonly LimitState[]): string | undefined {
 }
 
 /** gw: until a provider was asked, the client's body and the ledger's row included; upstream: from there until now. */
-function timing({ started, asked }: ExchangeState): string {
+function timing({ started, sent }: ExchangeState): string {
   const now = performance.now();
-  const gateway = `gw;dur=${((asked ?? now) - started).toFixed(1)}`;
-  return asked === undefined ? gateway : `${gateway}, upstream;dur=${(now - asked).toFixed(1)}`;
+  const gateway = `gw;dur=${((sent?.since ?? now) - started).toFixed(1)}`;
+  return sent ? `${gateway}, upstream;dur=${(now - sent.since).toFixed(1)}` : gateway;
 }

@@ -253,6 +253,6 @@ const load = ({ running, waiting }: Share): number => running + waiting.length;
 /** At a time of its own for each client: those that were refused together do not come back together. */
 function busy(): Error {
   const retryAfterMs = Math.round(AGAIN_MS.least + Math.random() * AGAIN_MS.more);
-  const words = "The gateway has more to do than it can. Try again in a moment.";
+  const words = "The gateway has more to do than it can.";
   return blame(fault("overloaded", words, { code: OVERLOADED, retryAfterMs }), "gateway");
 }

@@ -66,7 +66,7 @@ export class Stay {
             ...SOON,
           },
         ),
-        "caller",
+        "gateway",
       );
     (this.#inside ??= []).push(scope);
   }

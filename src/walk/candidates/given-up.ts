@@ -1,8 +1,9 @@
 // What a client is told where no provider answers: why, and when it is worth asking again.
-import { ERRORS, fault, type ErrorKind, type Fault } from "../../model/error.ts";
+import { CLIENT_RETRIES } from "../../model/client-retry.ts";
+import { fault, type ErrorKind, type Fault } from "../../model/error.ts";
 import type { HostCandidate } from "../mounted.ts";
 import type { TargetRest } from "../targets/upstream-target.ts";
-import { blame, isHopeless } from "../upstream/blame.ts";
+import { blame } from "../upstream/blame.ts";
 import type { RestingTargets } from "./resting.ts";
 
 /** Longer than this a client is not told to wait: one SDK would sleep for all of it. */
@@ -42,7 +43,7 @@ export function comingBack(
   rests: RestingTargets,
   candidates: readonly HostCandidate[],
 ): void {
-  if (!worthwhile(failure) || typeof failure.retryAfterMs === "number") return;
+  if (CLIENT_RETRIES[failure.kind] !== "yes" || typeof failure.retryAfterMs === "number") return;
   failure.retryAfterMs = spread(Math.min(...candidates.map((one) => left(rests.rest(one)))));
 }
 
@@ -55,7 +56,3 @@ function left(rest: TargetRest | undefined): number {
 
 const spread = (ms: number): number =>
   Math.min(LONGEST_MS, Math.max(UNKNOWN_MS, ms) * (1 + SPREAD * Math.random()));
-
-/** Whether the same request may be answered another time. */
-export const worthwhile = (failure: Fault): boolean =>
-  ERRORS[failure.kind][1] === "next" && failure.kind !== "unsupported" && !isHopeless(failure);

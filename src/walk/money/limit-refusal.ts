@@ -22,12 +22,12 @@ export function refuseLimit(
   const money = unit === "nano_usd";
   const back = per === "total" ? "never reset" : `back at ${resets}`;
   if (branch?.quiet.has(scope)) {
-    const when = per === "total" || per === "open" ? "" : `; it is ${back}`;
+    const when = !money || per === "total" || per === "open" ? "" : `; it is ${back}`;
     return refused(money, `${A_LIMIT}${when}.`, retryAfterMs);
   }
   return refused(
     money,
-    money ? spent(denied, back, ask, claims) : reached(denied, back),
+    money ? spent(denied, back, ask, claims) : reached(denied),
     retryAfterMs,
     detailsOf(denied, resets),
   );
@@ -40,9 +40,10 @@ function refused(
   details?: JsonObject,
 ): never {
   if (money) return fail("quota", message, { code: CODES.money, details });
+  // The gateway's own word: no provider was asked, and none is named.
   throw blame(
     fault("rate_limited", message, { code: CODES.other, retryAfterMs, details }),
-    "caller",
+    "gateway",
   );
 }
 
@@ -50,10 +51,11 @@ const detailsOf = ({ scope, unit, per, max, left }: LimitState, resets: string):
   limit: { scope, unit, per, max: String(max), left: String(left), resets_at: resets },
 });
 
-function reached({ unit, per, max, left, scope }: LimitState, back: string): string {
+/** When to come again is said by the retry time, which is sooner than the end of the window where that slides. */
+function reached({ unit, per, max, left, scope }: LimitState): string {
   if (unit === "concurrent") return `More than ${max} requests at once (${scope}).`;
   const span = per === "total" ? "in total" : `a ${per}`;
-  return `The limit of ${max} ${unit} ${span} (${scope}) is reached: ${left} left. It is ${back}.`;
+  return `The limit of ${max} ${unit} ${span} (${scope}) is reached: ${left} left.`;
 }
 
 function spent(

@@ -9,7 +9,7 @@ import type { AnswerSource } from "../answer/lane.ts";
 import { fits, HookReply, ProviderReply } from "../answer/provider-reply.ts";
 import { give, written } from "../answer/given-answer.ts";
 import { breath } from "../bounds/turn.ts";
-import type { HostCall } from "../call.ts";
+import { noteSent, type HostCall } from "../call.ts";
 import { mayPass } from "../answer/stages.ts";
 import { promise } from "../candidates/privacy.ts";
 import { note } from "../hook-notes.ts";
@@ -141,6 +141,7 @@ export class CallLife {
     this.#noteReserved();
     if (inner.gone) fail("canceled", "The client went away.");
     this.#tally.askedAt = performance.now();
+    noteSent(call);
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);

@@ -3,7 +3,7 @@ import { fail, fault } from "../../model/error.ts";
 import { aside } from "./aside.ts";
 import { answerHeaders } from "../answer/answer-headers.ts";
 import { HeldBytes } from "../answer/held-bytes.ts";
-import { HostCall } from "../call.ts";
+import { HostCall, noteSent } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
 import { send } from "../upstream/send.ts";
@@ -22,7 +22,6 @@ export async function carry(x: HostExchange, plan: Plan): Promise<void> {
     return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
   const call = new HostCall(x, candidate, 1);
   x["~"].last = call;
-  x["~"].asked = call.started;
   promise(call);
   return aside(call, () => carried(x, call));
 }
@@ -30,11 +29,9 @@ export async function carry(x: HostExchange, plan: Plan): Promise<void> {
 async function carried(x: HostExchange, call: HostCall): Promise<void> {
   const { endpoint } = call.candidate["~"];
   const inner = x["~"];
-  const response = await send(
-    call,
-    endpoint.wire!,
-    encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
-  );
+  const out = encode(call, endpoint.protocol!, endpoint.wire!.endpoint);
+  noteSent(call);
+  const response = await send(call, endpoint.wire!, out);
   inner.onGone.push(() => response.abort(fault("canceled", GONE)));
   if (inner.gone) {
     const gone = fault("canceled", GONE);

@@ -2,7 +2,7 @@ import { inputUpTo } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
 import { aside } from "./aside.ts";
 import { blame } from "../upstream/blame.ts";
-import { HostCall } from "../call.ts";
+import { HostCall, noteSent } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
 import { send } from "../upstream/send.ts";
@@ -22,7 +22,7 @@ export async function count(x: HostExchange, plan: Plan): Promise<void> {
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
   inner.last = call;
-  inner.asked = call.started;
+  noteSent(call);
   // Only the head of an answer can attest that nothing is kept. A count is not worth asking for that.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;
   const tokens = await aside(

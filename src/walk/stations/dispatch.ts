@@ -28,7 +28,6 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
     const life: CallLife = new CallLife(call, answer, head);
     begins(plan, call);
     x["~"].last = call;
-    x["~"].asked ??= call.started;
     try {
       return await life.run(present);
     } catch (thrown) {

@@ -1,6 +1,7 @@
 import { telling } from "../accounts.ts";
 import { isSmallBody } from "../../lib/small-body.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
+import { retryAfterOf, retryHeaders } from "../../model/client-retry.ts";
 import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { ErrorAnswer } from "../../plugin/protocol.ts";
@@ -10,14 +11,11 @@ import { answering } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
 import { refusalOf } from "../upstream/send.ts";
 import type { Generation } from "../generation.ts";
-import { worthwhile } from "../candidates/given-up.ts";
 import { receipts } from "../candidates/privacy.ts";
 import { answerHeaders } from "../answer/answer-headers.ts";
 
 /** Clients read these statuses and recover, so the provider's own words travel with them. */
 const PASSED = new Set([400, 404, 413, 422, 429, 529]);
-/** Longer than this a client is not told to retry: one SDK would sleep for all of it, another asks at once and again. */
-const LONG_WAIT_MS = 60_000;
 
 /** Every error leaves here, in the client's protocol. Nothing that a plugin threw sets a status or a header by itself. */
 export function refuse(x: HostExchange, problem: unknown): void {
@@ -43,13 +41,8 @@ export function refuse(x: HostExchange, problem: unknown): void {
   };
   for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
   const provider = providerOf(fault);
-  if (provider !== undefined) headers["x-tollgate-provider"] = provider;
-  const wait = isHopeless(fault) ? undefined : fault.retryAfterMs;
-  if (wait !== undefined) {
-    headers["retry-after"] = String(Math.ceil(wait / 1000));
-    headers["retry-after-ms"] = String(Math.ceil(wait));
-  }
-  headers["x-should-retry"] = String(worthwhile(fault) && (wait ?? 0) <= LONG_WAIT_MS);
+  if (provider !== undefined && inner.sent) headers["x-tollgate-provider"] = provider;
+  Object.assign(headers, retryHeaders(retryAfterOf(fault)));
   for (const [name, value] of told.headers) headers[name] ??= value;
   if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
   for (const [name, value] of answerHeaders(inner, true)) headers[name] ??= value;

@@ -36,7 +36,7 @@ import { ChildProcess, execFileSync } from "node:child_process";
 import * as ours from "node:process";
 import { Worker } from "node:worker_threads";
 
-const born = process.hrtime.bigint().toString();
+const born = String(Math.random());
 const said = (request: any): string => JSON.stringify(request);
 const kept: unknown[] = [];
 const asks = async (x: any, ctx: any, model: string, signal?: AbortSignal) => {

@@ -1,5 +1,5 @@
-// Run by locked.test.ts in a process of its own: generates packages on disk, locks them, lets them load what they can, and changes what they
-// have loaded. Prints one JSON line with what broke.
+// Runs in a process of its own, for the attack rig and for test/unit/loader/locked.test.ts: generates packages on disk, locks them, lets them
+// load what they can, and changes what they have loaded. Prints one JSON line with what broke.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
