@@ -249,7 +249,7 @@ it("a rate says in headers and words how much of it is left", async () => {
   expect((await draw(secret)).headers.get("x-ratelimit-remaining-requests")).toBe("0");
   const refused = await draw(secret);
   expect(refused.text).toMatch(
-    /limit of 1 requests a hour \(account:rated\) is reached: 0 left. It is back at 20/,
+    /limit of 1 requests a hour \(account:rated\) is reached: 0 left. Retry after \d+ s\./,
   );
   expect(refused.headers.get("x-ratelimit-limit-requests")).toBe("1");
 });

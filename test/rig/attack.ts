@@ -5,6 +5,7 @@ import { attacks as abuse } from "./attack/abuse.ts";
 import { attacks as crowd } from "./attack/crowd.ts";
 import { bodiesAttack } from "./attack/bodies.ts";
 import { soundsAttack, spelledAttack } from "./attack/budgets.ts";
+import { attacks as doors } from "./attack/doors.ts";
 import { attacks as foreign } from "./attack/foreign.ts";
 import { idleAttack } from "./attack/idle.ts";
 import { attacks as hostile } from "./attack/hostile.ts";
@@ -44,6 +45,7 @@ export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "ever
   bombsAttack,
   namesAttack,
   idleAttack,
+  ...doors(requests),
   ...crowd,
 ];
 

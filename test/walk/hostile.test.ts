@@ -186,7 +186,9 @@ describe("an upstream", () => {
     await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, toy("o")) } });
     const answer = await s.ask(ASK);
     expect(answer.status).toBe(502);
-    expect(await answer.json()).toMatchObject({ error: "p: no room here" });
+    expect(await answer.json()).toMatchObject({
+      error: expect.stringMatching(/^p: no room here\. Retry after \d s\.$/),
+    });
     expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "upstream" }]);
   });
 

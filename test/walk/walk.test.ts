@@ -181,7 +181,10 @@ describe.each([
     await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     expect(res.status).toBe(502);
-    expect(await res.json()).toMatchObject({ error: "p: broken", kind: "upstream" });
+    expect(await res.json()).toMatchObject({
+      error: expect.stringMatching(/^p: broken\. Retry after \d s\.$/),
+      kind: "upstream",
+    });
     expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
   });
 

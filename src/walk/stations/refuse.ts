@@ -1,7 +1,7 @@
 import { telling } from "../accounts.ts";
 import { isSmallBody } from "../../lib/small-body.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
-import { retryAfterOf, retryHeaders } from "../../model/client-retry.ts";
+import { retryAfterOf, retryHeaders, withRetry } from "../../model/client-retry.ts";
 import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { ErrorAnswer } from "../../plugin/protocol.ts";
@@ -61,7 +61,7 @@ interface WrittenError {
 
 function rendered(x: HostExchange, fault: Fault): WrittenError {
   const inner = x["~"];
-  const told = shown(inner.gen, fault);
+  const told = withRetry(shown(inner.gen, fault));
   let refusal: ErrorAnswer | undefined;
   try {
     refusal =

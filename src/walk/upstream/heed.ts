@@ -1,5 +1,4 @@
 // What a failure means: for the next requests, for the operator, and in words for the client.
-import { withRetry } from "../../model/client-retry.ts";
 import type { Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { HostCall } from "../call.ts";
@@ -59,10 +58,9 @@ export function shown(gen: Generation, fault: Fault): Fault {
       message: ACCOUNT[fault.kind](provider ?? "the provider"),
     };
   const { code, param, details } = fault;
-  const told = withRetry(fault);
   return {
-    ...told,
-    message: gen.mask(provider === undefined ? told.message : `${provider}: ${told.message}`),
+    ...fault,
+    message: gen.mask(provider === undefined ? fault.message : `${provider}: ${fault.message}`),
     ...(code !== undefined && { code: gen.mask(code) }),
     ...(param !== undefined && { param: gen.mask(param) }),
     ...(details && { details: gen.masked(details) as JsonObject }),

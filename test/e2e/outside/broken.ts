@@ -1,4 +1,4 @@
-/** Every road to a signal that JavaScript has, towards the gateway. A test names its process in NAMED. */
+/** Every road to a signal that JavaScript has, towards the gateway. A request may name process and signal in x-signal. */
 const ROADS: Readonly<Record<string, string>> = {
   kill: "process.kill(gateway, signal)",
   "kill-imported": "(ours as any).kill(gateway, signal)",
@@ -14,8 +14,8 @@ const ROADS: Readonly<Record<string, string>> = {
   "kill-start":
     'new (ChildProcess as any)().spawn({ file: "/bin/kill", args: ["kill", "-9", String(gateway)] })',
 };
-const SIGNALS = `  "signals": (x, ctx) => {
-    const [named, signal = "SIGKILL"] = ctx.env("NAMED").split(" ");
+const SIGNALS = `  "signals": (x) => {
+    const [named, signal = "SIGKILL"] = String(x.headers["x-signal"] ?? "").split(" ");
     const gateway: any = Number(named) || process.ppid;
     const roads: Record<string, () => unknown> = {
 ${Object.entries(ROADS)

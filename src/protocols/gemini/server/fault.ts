@@ -73,7 +73,7 @@ function detailsOf(f: Fault): JsonObject[] {
       "@type": `${TYPE}BadRequest`,
       fieldViolations: [{ field: f.param, description: f.message }],
     });
-  if (f.retryAfterMs !== undefined)
+  if (f.retryAfterMs !== undefined && f.kind !== "quota")
     details.push({
       "@type": `${TYPE}RetryInfo`,
       retryDelay: `${Math.ceil(f.retryAfterMs) / 1000}s`,
