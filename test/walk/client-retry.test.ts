@@ -49,6 +49,7 @@ beforeAll(async () => {
       "POST /*": (one) => say("Hello").usage({ input: 7, output: 2 }).to(one),
     },
     config: {
+      store: "memory",
       answer_headers: ["x-tollgate-attempts", "x-tollgate-provider"],
       frontends: [
         "chat-completions",
