@@ -3,6 +3,7 @@
 import { either, nearest, plural } from "../lib/text.ts";
 import { sayDuration } from "../lib/duration.ts";
 import type { PluginKind } from "../plugin/define.ts";
+import { otherKey, otherName } from "./other-words.ts";
 import type { Spot } from "./spot.ts";
 import type { Located } from "./types.ts";
 
@@ -225,7 +226,7 @@ export const problem = {
         ? "merge keys are not read; include joins maps"
         : key === "isolate"
           ? "only a middleware can stand outside the gateway"
-          : meant(key, known),
+          : (otherKey(key, known) ?? meant(key, known)),
     ),
   missingKey: (key: string, description: string | undefined) =>
     error(
@@ -365,7 +366,7 @@ export const problem = {
 
   // ── plugins ──
   pluginNotFound: (use: string, kind: PluginKind, pkg: string, known: readonly string[]) => {
-    const near = nearest(use, known);
+    const near = otherName(kind, use, known) ?? nearest(use, known);
     return error(
       "plugin/not-found",
       `there is no ${kind} ${quote(use)}`,

@@ -190,10 +190,14 @@ export async function prices(
         "budgets do not count what has no price: say it under providers.<name>.models, and tollgate models explain shows what is known",
       ),
     );
-  else found.push(fine("prices/names", "every model under models: that is listed has a price"));
+  else if (wanted.some((id) => known.has(id)))
+    found.push(fine("prices/names", "every model that a name under models: leads to has a price"));
   if (rest > 0)
     found.push(
-      note("prices/listed", `${rest} of ${plural(models.length, "listed model")} have no price`),
+      note(
+        "prices/listed",
+        `${rest} of ${plural(models.length, "model")} that providers list ${rest === 1 ? "has" : "have"} no price: a request that names one by its provider is unpriced`,
+      ),
     );
   return found;
 }

@@ -1,0 +1,39 @@
+// Words of other products: a config that uses one is told what to write here, and what it is told is a config that passes.
+import { expect, it } from "vitest";
+import { createLoad } from "../../../src/cli/loading.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+
+const checked = async (text: string) => {
+  const { problems } = await loadConfig(`${import.meta.dirname}/gateway.yaml`, {
+    env: {},
+    load: createLoad(),
+    text,
+  });
+  return problems.filter(({ severity }) => severity === "error");
+};
+const DEMO = "providers: { demo: { use: demo } }\n";
+
+it.each([
+  ["providers: { g: { use: gemini } }", "google"],
+  [`${DEMO}frontends: [google]`, "gemini"],
+  [`${DEMO}frontends: [anthropic]`, "messages"],
+  [`${DEMO}observers: [prometheus]`, "metrics"],
+])("%s: did you mean %s?", async (text, name) => {
+  const [problem] = await checked(text);
+  expect(problem?.hint).toContain(`did you mean "${name}"?`);
+});
+
+it.each([
+  ["budget: 100", "limits"],
+  ["rate_limits: { rpm: 60 }", "limits"],
+  ["zdr: true", "middleware"],
+  ["access_log: true", "observers"],
+  ["accounts: { a: { budget: 100 } }", "limits"],
+  ["accounts: { a: { rate_limits: 60 } }", "limits"],
+])("%s: a hint that names what to write", async (text, key) => {
+  const [problem] = await checked(`${DEMO}${text}`);
+  const written = /write (\w+: \[.*?\}?\])(?=$|,| under)/.exec(problem?.hint ?? "")?.[1];
+  expect(written, problem?.hint).toMatch(new RegExp(`^${key}:`));
+  const where = key === "limits" ? `accounts: { a: { ${written} } }` : written;
+  expect(await checked(`${DEMO}${where}`)).toEqual([]);
+});
