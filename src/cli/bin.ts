@@ -6,8 +6,8 @@ const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < needed) {
   process.stderr.write(
     `Tollgate needs Node ${needed} or newer; this is ${process.version}.\n` +
-      `Install one from https://nodejs.org, or try it without installing:\n` +
-      `  npx -y -p node@${needed} -p tollgate tollgate ${process.argv.slice(2).join(" ")}\n`,
+      `Install it from https://nodejs.org, or run this command with Node ${needed} from npm:\n` +
+      `  npx -y -p node@${needed} node ${process.argv.slice(1).join(" ")}\n`,
   );
   process.exitCode = 1;
 } else {

@@ -46,7 +46,7 @@ async function judged(folder: string, env: NodeJS.ProcessEnv, isOld: boolean): P
   const serve = isOld ? run(folder, env, "npx", "tollgate", "serve", "--port", "0") : undefined;
   if (isOld) {
     const told =
-      /^Tollgate needs Node 24 or newer; this is v[\d.]+\.\nInstall one from [^\n]+\n +npx -y -p node@24 [^\n]+\n$/;
+      /^Tollgate needs Node 24 or newer; this is v[\d.]+\.\nInstall it from [^\n]+\n +npx -y -p node@24 node [^\n]+\n$/;
     return [version, serve!].flatMap(({ code, out, err }) =>
       code === 1 && out === "" && told.test(err) ? [] : [`ended with ${code}: ${out}${err}`],
     );
