@@ -19,6 +19,7 @@ const PAGES: readonly (readonly [file: string, url: string, group: string])[] = 
     "money",
     "privacy",
     "protocols",
+    "clients",
     "metrics",
     "faults",
     "fleet",

@@ -5,7 +5,9 @@
 //     npm run clients -- python                all that are written in Python
 //     npm run clients -- codex patch picture   those of its turns whose name has one of these words
 //     npm run clients -- python --brief        a line for each client, and for each check that fails
+//     npm run clients -- --page                the nightly run: writes docs/clients.md
 import { PLAYS } from "./clients.ts";
+import { writePage, type ClientResult } from "./page.ts";
 
 const args = process.argv.slice(2);
 const words = args.filter((arg) => !arg.startsWith("-"));
@@ -15,8 +17,10 @@ const wanted = words.filter((word) => !named.some(({ names }) => names.includes(
 
 let passed = 0;
 let failed = 0;
+const results: ClientResult[] = [];
 for (const { title, cast } of named.length > 0 ? named : PLAYS) {
   const began = performance.now();
+  const before = { passed, failed };
   if (!brief) console.log(title);
   try {
     await using playing = await cast();
@@ -37,7 +41,11 @@ for (const { title, cast } of named.length > 0 ? named : PLAYS) {
     failed++;
     console.log(`FAIL ${title}: ${wordsOf(error)}`);
   }
+  results.push({ title, passed: passed - before.passed, failed: failed - before.failed });
 }
+// One that plays some of its turns says nothing of all.
+if (args.includes("--page") && wanted.length === 0)
+  writePage(results, new Date().toISOString().slice(0, 10));
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
 

@@ -223,14 +223,7 @@ export function written(call: HostCall, sink: LaneSink, stream = true): EventWri
     if (encoder) encoder.event(event);
     else folded!.event(event);
   };
-  const hooked = staged(call, sink, encoder ? withBytes(call, last, sink) : last);
-  const stages = call.stops
-    ? stoppingAt(hooked, {
-        texts: call.stops,
-        whole: !stream,
-        ended: () => stream && sink.enough(),
-      })
-    : hooked;
+  const stages = firstOf(call, sink, encoder ? withBytes(call, last, sink) : last, stream);
   return {
     emit(event) {
       if (!sink.over) tally.heard(event);
@@ -242,6 +235,19 @@ export function written(call: HostCall, sink: LaneSink, stream = true): EventWri
     },
     together: (work) => out.together(work),
   };
+}
+
+/** Stop sequences that the provider did not get, then the hooks. */
+function firstOf(
+  call: HostCall,
+  sink: LaneSink,
+  last: (event: ModelEvent) => void,
+  stream: boolean,
+): (event: ModelEvent) => void {
+  const hooked = staged(call, sink, last);
+  if (!call.stops) return hooked;
+  const ended = () => stream && sink.enough();
+  return stoppingAt(hooked, { texts: call.stops, whole: !stream, ended });
 }
 
 function whole(

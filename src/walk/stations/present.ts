@@ -157,7 +157,6 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   }
 
   enough(): void {
-    if (this.#over || this.#drained) return;
     this.tally.stopped = this.#drained = true;
     this.#response?.abort(fault("canceled", "stopped at a sequence"));
     this.#awaitStages();
@@ -178,9 +177,9 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.#awaitStages();
   }
 
-  /** All has come in and its end has not come out: a stage keeps it, and no longer than a hook may take. */
+  /** A stage may keep the end that has come in, and no longer than a hook may take. */
   #awaitStages(): void {
-    if (!this.#over && !this.tally.ended) this.#keeper = keeper(this.#call);
+    this.#keeper = this.#over || this.tally.ended ? undefined : keeper(this.#call);
     if (this.#keeper) this.#watch(this.#keeper.timeoutMs);
     this.#close();
   }
@@ -271,7 +270,6 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     said.then(this.#resolve, this.#reject);
   }
 
-  /** It is over and billed, whether or not a codec can find words for it. */
   #say(failure: Fault): void {
     try {
       this.answer.failed(() => this.#decoder?.fail(failure));

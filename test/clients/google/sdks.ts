@@ -40,6 +40,8 @@ export interface Loaded {
   schema(of: Asking, words: string): Promise<unknown>;
   /** What it was told beside the answer, where it knows thoughts. */
   thoughts?(of: Asking, words: string): Promise<{ thought: string; text: string }>;
+  /** Two turns of a chat, streamed; what its history holds of them, in so many contents. */
+  chat?(of: Asking, words: string): Promise<{ texts: readonly string[]; kept: number }>;
   /** Of several texts, and of the first of them alone. */
   vectors(of: Asking, texts: readonly string[]): Promise<Vectors>;
   /** Until no tool is called, three turns at most. */
@@ -81,7 +83,7 @@ const answersTo = (calls: readonly Any[], withIds: boolean): Any[] =>
 
 const genai: GoogleClient = {
   name: "genai",
-  package: { name: "@google/genai", version: "3.1.0", main: "dist/node/index.mjs" },
+  package: { name: "@google/genai", version: "3.3.0", main: "dist/node/index.mjs" },
   async load(script) {
     const { GoogleGenAI } = await load(script);
     const models = (of: Asking) =>
@@ -108,6 +110,20 @@ const genai: GoogleClient = {
           usage = chunk.usageMetadata ?? usage;
         }
         return { text, counts: countsIn(usage) };
+      },
+      async chat(of, words) {
+        const httpOptions = { baseUrl: of.at.url, headers: headers(of) };
+        const ai = new GoogleGenAI({ apiKey: of.at.key, httpOptions });
+        const chat = ai.chats.create({ model: of.model });
+        const texts: string[] = [];
+        for (let turn = 0; turn < 2; turn++) {
+          let text = "";
+          for await (const chunk of await chat.sendMessageStream({ message: words }))
+            text += chunk.text ?? "";
+          texts.push(text);
+        }
+        const said = chat.getHistory(true).filter(({ role }: Any) => role === "user");
+        return { texts, kept: said.length };
       },
       async schema(of, words) {
         const config = { responseMimeType: "application/json", responseJsonSchema: SCHEMA };
