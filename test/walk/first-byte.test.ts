@@ -15,7 +15,7 @@ function lateAfter(ms: number, chunks: readonly string[], type = "text/event-str
   response.onRequestStart(controller as never);
   response.onResponseStart(controller as never, 200, { "content-type": type });
   for (const chunk of chunks) response.onResponseData(controller as never, Buffer.from(chunk));
-  response.tick(performance.now() + ms);
+  response.tick(dog.now + ms);
   return (reason as Error | undefined)?.message;
 }
 

@@ -16,7 +16,7 @@ export const COUNTED: readonly Unit[] = [
 const MOST = 1_000;
 
 /** Chunks repeat their grounding: a query of one candidate counts once. */
-export class ToolCounts {
+export class GeminiToolCounts {
   readonly #queries = new Set<string>();
   readonly #fetched = new Set<string>();
   #grounded = false;

@@ -19,7 +19,7 @@ const FREE: ReadonlySet<string> = new Set([
   "tool_search_tool_regex",
 ]);
 
-export class ToolCounts {
+export class MessagesToolCounts {
   readonly #runs: { [unit in Unit]?: number } = {};
   #ranCode = false;
   /** Code that filters what a search found is not billed. */

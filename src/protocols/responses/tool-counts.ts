@@ -30,7 +30,7 @@ const MEMORY = /^(\d{1,4})g$/i;
 /** An answer has no more containers that are worth telling apart. */
 const MOST_CONTAINERS = 1_000;
 
-export class ToolCounts {
+export class ResponsesToolCounts {
   readonly #runs: { [unit in Unit]?: number } = {};
   readonly #containers = new Set<string>();
   #nameless = 0;

@@ -3,14 +3,14 @@ import type { Price } from "../../../model/facts.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { object } from "../../json.ts";
-import { ToolCounts } from "../tool-counts.ts";
+import { GeminiToolCounts } from "../tool-counts.ts";
 import { mostOf, usageOf } from "../usage.ts";
 
 export class ReportedCounts {
   /** A count came with the end, or after it: what was counted before is not all of it. */
   final = false;
   #counts: JsonObject | undefined;
-  readonly #tools = new ToolCounts();
+  readonly #tools = new GeminiToolCounts();
   #told = "";
   readonly #price: Opt<Price>;
   readonly #draws: boolean;

@@ -3,7 +3,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { fitName } from "../../names.ts";
-import { ToolCounts } from "../tool-counts.ts";
+import { MessagesToolCounts } from "../tool-counts.ts";
 import { billsOf } from "../usage.ts";
 import { isObject, text } from "../../json.ts";
 import { finishOf, ID } from "../words.ts";
@@ -26,7 +26,7 @@ export class MessagesReader {
   #id: string | undefined;
   #model: string | undefined;
   #usage: Usage = {};
-  readonly #tools = new ToolCounts();
+  readonly #tools = new MessagesToolCounts();
   #stop: { reason: string; sequence: Json | undefined; details: Json | undefined } | undefined;
 
   constructor(emit: Emit, signer: string) {

@@ -1,7 +1,7 @@
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { RelaySink } from "../../../plugin/protocol.ts";
-import { ToolCounts } from "../tool-counts.ts";
+import { MessagesToolCounts } from "../tool-counts.ts";
 import { billsOf, startOf } from "../usage.ts";
 import { isObject, objects, text } from "../../json.ts";
 import { finishOf } from "../words.ts";
@@ -15,7 +15,7 @@ export class Tap {
   readonly #sink: RelaySink;
   #model: string | undefined;
   #usage: Usage = {};
-  readonly #tools = new ToolCounts();
+  readonly #tools = new MessagesToolCounts();
   #reason: string | undefined;
   #said = false;
   #words = 0;

@@ -5,7 +5,7 @@ import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { flatName } from "../names.ts";
-import { ToolCounts } from "../tool-counts.ts";
+import { ResponsesToolCounts } from "../tool-counts.ts";
 import { usageOf } from "../usage.ts";
 import { Places } from "./places.ts";
 import { list, object, text } from "../../json.ts";
@@ -38,7 +38,7 @@ export class ResponsesReader {
   readonly #emit: (event: ModelEvent) => void;
   readonly #slots = new Map<number, Slot>();
   readonly #places = new Places();
-  readonly #tools = new ToolCounts();
+  readonly #tools = new ResponsesToolCounts();
   #next = 0;
   #started = false;
   #called = false;

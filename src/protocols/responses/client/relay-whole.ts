@@ -8,14 +8,14 @@ import { needle, valueAt } from "../../sse/index.ts";
 import { wordsOf } from "./amount.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { isCall } from "./reader.ts";
-import { ToolCounts } from "../tool-counts.ts";
+import { ResponsesToolCounts } from "../tool-counts.ts";
 import { usageOf, usageTo } from "../usage.ts";
 import { list, object, objects, parsed, text } from "../../json.ts";
 import { mostRuns } from "../../reported-tools.ts";
 
 /** Whether the answer has been counted. `ran`: runs of tools that were seen on the way. */
 export function report(response: JsonObject, sink: RelaySink, ran: Usage = {}): boolean {
-  const tools = new ToolCounts();
+  const tools = new ResponsesToolCounts();
   for (const item of objects(response["output"])) tools.item(item);
   const usage = usageOf(response, mostRuns(tools.usage(response), ran));
   if (!usage) return false;

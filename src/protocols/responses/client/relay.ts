@@ -14,7 +14,7 @@ import { throwFailure } from "../../failure/failure.ts";
 import { failure } from "../server/fault.ts";
 import { responseObject } from "../server/object.ts";
 import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
-import { ToolCounts } from "../tool-counts.ts";
+import { ResponsesToolCounts } from "../tool-counts.ts";
 import { usageTo } from "../usage.ts";
 import { object, text } from "../../json.ts";
 
@@ -65,7 +65,7 @@ class StreamRelay implements Relay {
   /** Bytes of text since they were last told. */
   #words = 0;
   #heard = false;
-  readonly #tools = new ToolCounts();
+  readonly #tools = new ResponsesToolCounts();
   #model: string | undefined;
 
   constructor(sink: RelaySink, to: AnswerContext) {
