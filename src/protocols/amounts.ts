@@ -73,12 +73,14 @@ const MOST_IN_SEQUENCE = 15;
 const seen = new Map<string, Meaning | null>();
 const MOST_SEEN = 1_024;
 
+const PLAIN = /^[a-z0-9]+$/;
+
 /** What a field asks for, whatever the case of its name, and with or without dashes and underscores. */
 function meaningOf(field: string): Meaning | null {
   if (field.length > LONGEST) return null;
   const known = seen.get(field);
   if (known !== undefined) return known;
-  const name = field.replace(/[-_]/g, "").toUpperCase().toLowerCase();
+  const name = PLAIN.test(field) ? field : field.replace(/[-_]/g, "").toUpperCase().toLowerCase();
   const meaning = NAMES.get(name) ?? (FREE.test(name) ? "free" : null);
   if (seen.size < MOST_SEEN) seen.set(field, meaning);
   return meaning;
