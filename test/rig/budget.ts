@@ -13,8 +13,8 @@ import { PNG } from "./vendors.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
 /**
- * What one answer costs, in nano-dollars, held and billed alike: a picture, drawn or changed, forty characters spoken, four hundred
- * seconds heard, a search, a verdict, or forty tokens, of which each request asks for as many as it is told.
+ * What one answer costs, in nano-dollars, held and billed alike: a picture, drawn or changed, forty characters spoken, ten seconds
+ * heard, a search, a verdict, or forty tokens, of which each request asks for as many as it is told.
  */
 const EACH = 40_000_000;
 
@@ -50,7 +50,7 @@ providers:
   bases: { use: vllm, with: { base_url: "${url}/v1" }, models: { base: { kind: completion, price: { input: 0, output: 1000 } } } }
   chats: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { chat: { price: { input: 0, output: 1000 } } } }
   google: { use: google, with: { base_url: "${url}", api_key: k }, models: { gemini-chat: { price: { input: 0, output: 1000 } } } }
-  sounds: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, speech: ["voice"], transcriptions: ["ear"] }, models: { voice: { kind: speech, price: { characters: 0.001 } }, ear: { kind: transcript, price: { seconds: 0.0001 } } } }
+  sounds: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, speech: ["voice"], transcriptions: ["ear"] }, models: { voice: { kind: speech, price: { characters: 0.001 } }, ear: { kind: transcript, price: { seconds: 0.004 } } } }
 accounts:${accounts || " {}"}
 `;
 
@@ -143,7 +143,7 @@ const WAYS: readonly Way[] = [
     body: JSON.stringify({ model: "sounds/voice", input: "la ".repeat(13) + "!", voice: "any" }),
     whole: "the end",
   },
-  { path: "audio/transcriptions", body: heard(400), whole: '"text"' },
+  { path: "audio/transcriptions", body: heard(10), whole: '"text"' },
   { path: "images/edits", body: changed(), whole: "b64_json" },
   {
     path: "rerank",
@@ -179,22 +179,16 @@ function changed(): FormData {
   return form;
 }
 
-/** A sound that says by its head alone how long it is: no host here counts it. */
+/** A sound whose length no header states: it is held, and billed, by its bytes. */
 function heard(seconds: number): FormData {
-  const rate = 10;
+  const rate = 750;
   const head = Buffer.alloc(44);
   head.write("RIFF", 0);
-  head.write("WAVEfmt ", 8);
-  head.writeUInt32LE(16, 16);
-  head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(1, 22);
-  head.writeUInt32LE(rate, 24);
-  head.writeUInt16LE(8, 34);
-  head.write("data", 36);
-  head.writeUInt32LE(rate * seconds, 40);
+  head.write("WAVEdata", 8);
+  head.writeUInt32LE(rate * seconds - 20, 16);
   const form = new FormData();
   form.set("model", "sounds/ear");
-  form.set("file", new Blob([head, new Uint8Array(rate * seconds)]), "sound.wav");
+  form.set("file", new Blob([head, new Uint8Array(rate * seconds - head.length)]), "sound.wav");
   return form;
 }
 
@@ -246,7 +240,7 @@ export async function budget(of: {
     "POST /v1/audio/transcriptions": () => ({
       ...json({ text: "la la la" }),
       waitMs: chanced.below(40),
-      bill: { seconds: 400 },
+      bill: { seconds: 10 },
     }),
     "POST /v1/images/edits": () => ({
       ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),

@@ -5,6 +5,7 @@ import type { Survey } from "../../plugin/protocol.ts";
 import { text } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
+import { STREAM_FORMAT } from "./words.ts";
 
 export function survey(body: Body): Survey {
   const { input, ...fields } = body;
@@ -14,6 +15,23 @@ export function survey(body: Body): Survey {
     features: [...featuresOf(named)],
     named,
     ...spent,
-    ...spokenIn(text(input) ?? "", JSON.stringify(fields)),
+    ...spokenIn(text(input) ?? "", wordsIn(fields)),
   };
 }
+
+/** Fields that no host speaks. */
+const SILENT: ReadonlySet<string> = new Set([
+  "model",
+  "voice",
+  "response_format",
+  "speed",
+  "stream",
+  STREAM_FORMAT,
+]);
+
+/** Whatever a host may speak, or bill, beside the input. */
+const wordsIn = (fields: Body): string =>
+  Object.entries(fields)
+    .filter(([field]) => !SILENT.has(field))
+    .map(([, value]) => (typeof value === "string" ? value : JSON.stringify(value)))
+    .join("");
