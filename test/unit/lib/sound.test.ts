@@ -82,6 +82,16 @@ describe("a header that lies", () => {
     );
   });
 
+  it("that states more than the bytes can have is held, and not believed", () => {
+    const [, , wav] = FILES.find(([name]) => name.endsWith(".wav"))!;
+    const slow = Buffer.from(wav);
+    slow.writeUInt32LE(10, slow.indexOf("fmt ") + 12);
+    slow.writeUInt32LE(20, slow.indexOf("fmt ") + 16);
+    const { seconds, most } = lengthOf(slow);
+    expect(seconds).toBeUndefined();
+    expect(most).toBeGreaterThan((wav.length - 100) / 20);
+  });
+
   function judge(name: string, seconds: number, { what, file, times }: Lie): void {
     const truth = seconds * times;
     const read = lengthOf(file);
