@@ -3,15 +3,23 @@ import type { RestingStatus } from "../gateway/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
 import { moment } from "./terminal.ts";
 
-export const sayRest = ({ state, why, until }: Omit<RestingStatus, "what">): string =>
-  `${WORDS[state]} (${why})${state === "half_open" ? "" : ` until ${moment(until)}`}`;
+/** "cooling down until 10:03:05 because its requests fail (overloaded); tried last": a cooldown, its reason, and what it changes. */
+export function sayRest({ state, why, until, refuses }: Omit<RestingStatus, "what">): string {
+  if (state === "half_open") return `cooldown over (${why}); the next request probes`;
+  if (state === "recovering")
+    return `recovering until ${moment(until)} (${why}); gets more requests step by step`;
+  const effect = refuses
+    ? "no request is sent until then"
+    : "tried last: requests are sent if no other candidate is left";
+  return `cooling down until ${moment(until)} because ${BECAUSE[state]} (${why}); ${effect}`;
+}
 
-const WORDS: { readonly [S in RestingStatus["state"]]: string } = {
-  refused: "its credential was refused: it rests",
-  told: "it rests as its provider asked",
-  open: "it fails: not asked",
-  half_open: "it failed: the next call goes to see",
-  recovering: "it answers again, and is asked a little more each time",
+const BECAUSE: {
+  readonly [S in Exclude<RestingStatus["state"], "half_open" | "recovering">]: string;
+} = {
+  refused: "the provider rejected its credential",
+  told: "the provider sent retry-after",
+  open: "its requests fail",
 };
 
 export const sayQuarantine = ({ plugin, hook, why, until }: QuarantinedHook): string =>

@@ -104,7 +104,7 @@ function view(now: RecentStats): string {
       .slice(0, ROWS)
       .map(
         ({ provider, credential, model, until }) =>
-          `${paint("yellow", "rests")}  ${clean(provider)} ${credential}${model ? ` ${clean(model)}` : ""}, until ${moment(until)}`,
+          `${paint("yellow", "cooling down")}  ${clean(provider)} ${credential}${model ? ` ${clean(model)}` : ""}, until ${moment(until)}`,
       ),
   ].join("\n");
 }

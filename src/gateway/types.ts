@@ -108,7 +108,7 @@ export interface Status {
 }
 
 /** "openai default gpt-6": a provider's credential, for one model or for all. */
-export interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until"> {
+export interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until" | "refuses"> {
   readonly what: string;
 }
 
@@ -144,7 +144,7 @@ export interface Explanation {
 
 export interface ExplainedCandidate {
   /** What is known against it now, in the process that answers this; absent: nothing. */
-  readonly resting?: Pick<RestingReading, "state" | "why" | "until"> | undefined;
+  readonly resting?: Pick<RestingReading, "state" | "why" | "until" | "refuses"> | undefined;
   readonly id: string;
   readonly credential: string;
   /** The endpoint's protocol; null: native. */

@@ -71,11 +71,12 @@ export interface Readings {
  */
 export type HealthName = "starting" | "ready" | "ledger_down" | "draining";
 
-/** A provider's credential that rests, for one model or, where `model` is absent, for all. */
+/** A provider's credential in cooldown, for one model or, where `model` is absent, for all. */
 export interface RestingReading {
   /**
-   * refused: its credential was. told: its provider said how long. open: it failed too often, and is not asked; half_open: one call
-   * goes to see. recovering: it answers, and gets little more than before it failed. New states are added within api 1.
+   * refused: the credential was rejected. told: the provider sent `retry-after`. open: the circuit breaker is open, for all clients or
+   * for those whose requests failed; half_open: one request probes. recovering: it works, and gets little more than before it failed.
+   * New states are added within api 1.
    */
   readonly state: "refused" | "told" | "open" | "half_open" | "recovering";
   /** The kind of the failure. */
@@ -85,6 +86,11 @@ export interface RestingReading {
   readonly model?: Opt<string>;
   /** Unix milliseconds. */
   readonly until: number;
+  /**
+   * Whether requests are refused until then, because the provider said that the account's limit is used up. Otherwise the cooldown
+   * only orders candidates: requests are still sent where no other candidate is left.
+   */
+  readonly refuses?: Opt<boolean>;
 }
 
 /** Connections to one origin. */

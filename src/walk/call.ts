@@ -60,6 +60,8 @@ export class HostCall implements Call {
   cap: number | undefined;
   /** Texts before which its answer ends, where its wire has no field for them. */
   stops: readonly string[] | undefined;
+  /** Its content has come: its target works. */
+  worked = false;
   /** How far it has come, until its provider takes it on. */
   stage: CallStage = "unsent";
   readonly #ending: ((reason: Error) => void)[] = [];

@@ -5,6 +5,8 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   alerts: () => import("./alerts.ts"),
   storm: () => import("./storm.ts"),
   failover: () => import("./failover.ts"),
+  goodput: () => import("./goodput.ts"),
+  "never-worse": () => import("./never-worse.ts"),
   fleet: () => import("./fleet.ts"),
   "fleet-away": () => import("./fleet-away.ts"),
   "fleet-budget": () => import("./fleet-budget.ts"),

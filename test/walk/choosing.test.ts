@@ -1,4 +1,5 @@
 // What a route hook may choose by: what rests and why, the weights of credentials, and what a request would cost.
+import { callFacts } from "../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import type { Candidate, Context, Hooks, Price, Usage } from "tollgate/plugin";
 import { backend, scene } from "../kit/scene.ts";
@@ -36,7 +37,7 @@ const limited = ({ house }: Stage, candidate: HostCandidate, retryAfterMs: numbe
     candidate,
     { kind: "rate_limited", message: "Busy.", retryAfterMs },
     // By the clock: what was asked before the last rest ended would be no news.
-    { pass: "plain", started: performance.now() },
+    callFacts({ started: performance.now() }),
   );
 
 describe("a route hook", () => {
@@ -67,7 +68,7 @@ describe("a route hook", () => {
     expect(seen[1]).toEqual({ a: { until: rest!.until, why: "rate_limited" }, b: undefined });
     expect([bad.asked.length, up.asked.length]).toEqual([1, 2]);
     // By the clock: an answer of now ends it.
-    s.house.rests.answered(calls[0] as HostCandidate, performance.now());
+    s.house.rests.answered(calls[0] as HostCandidate, performance.now(), "k1");
     await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[2]).toEqual({ a: undefined, b: undefined });
     // It rests again, and is all that is left: what is kept of its call says what is true for longer.
@@ -159,10 +160,10 @@ it("two rests of one candidate are told as the longer one", async () => {
   await using s = await scene({ frontend: toy(), providers: { p: provider(up.base) } });
   const one = candidateOf(s, "p/m");
   const { rests } = s.house;
-  const now = { pass: "plain", started: 0 } as const;
+  const now = callFacts();
   rests.failed(one, { kind: "upstream_auth", message: "No." }, now);
   limited(s, one, 1_000);
-  expect(rests.resting(one)?.why).toBe("upstream_auth");
+  expect(rests.resting(one, "k1")?.why).toBe("upstream_auth");
   limited(s, one, 200_000);
-  expect(rests.resting(one)?.why).toBe("rate_limited");
+  expect(rests.resting(one, "k1")?.why).toBe("rate_limited");
 });

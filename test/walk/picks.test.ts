@@ -1,4 +1,5 @@
 // Each pick through the gateway: where requests go, what a rest does to it, what a route hook says last, and what costs nothing.
+import { callFacts } from "../kit/call-facts.ts";
 import { describe, expect, it } from "vitest";
 import type { Hooks } from "tollgate/plugin";
 import { explain } from "../../src/walk/candidates/explain.ts";
@@ -52,7 +53,7 @@ async function stage(of: {
     s.house.rests.failed(
       one!,
       { kind: "rate_limited", message: "Busy.", retryAfterMs: 60_000 },
-      { pass: "plain", started: 0 },
+      callFacts(),
     );
   };
   return {

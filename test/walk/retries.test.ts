@@ -22,15 +22,23 @@ interface Failure {
   readonly reaction: Reaction;
   /** What it asks for is too long to be waited for here, or is not said. */
   readonly untold?: true;
+  /** The provider says how long to wait. */
+  readonly says?: true;
   readonly only?: "stream" | "whole";
 }
 
-const refused = (status: number, kind: ErrorKind, more: object = {}, untold?: true): Failure => ({
+const refused = (
+  status: number,
+  kind: ErrorKind,
+  more: { readonly retryAfter?: string; readonly code?: string } = {},
+  untold?: true,
+): Failure => ({
   name: `${status} ${kind}${untold ? ", and no time to wait for" : ""}`,
   stage: "refused",
   kind,
   reaction: failing(status, "No.", more),
   ...(untold && { untold }),
+  ...(more.retryAfter && { says: true }),
 });
 
 /** What a model says that is well, in whatever protocol it is asked. */
@@ -163,7 +171,7 @@ const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
 );
 
 /** What the table says of it. */
-function expected({ stage, kind, untold, other }: Case) {
+function expected({ stage, kind, untold, other, says }: Case) {
   const again = untold ? undefined : againAfter(stage, kind);
   const next = other && STAGES[stage].next && ON.includes(kind);
   const more = again === "fresh" || next || again !== undefined;
@@ -171,7 +179,7 @@ function expected({ stage, kind, untold, other }: Case) {
   const rows = [ROW[STAGES[stage].row], ...(more ? ["unpriced"] : [])];
   if (more || stage === "content") return { calls, rows, ok: true, again: null, told: false };
   const worth = ERRORS[kind][1] === "next" && ERRORS[kind][2] !== "credential";
-  return { calls, rows, ok: false, again: String(worth), told: worth };
+  return { calls, rows, ok: false, again: String(worth), told: says === true };
 }
 
 describe.each(LANES)("from %s into %s", (from, into) => {
@@ -199,6 +207,8 @@ describe.each(LANES)("from %s into %s", (from, into) => {
     });
     const ask = async (one: Case) => {
       const { at, other, stream } = one;
+      // Its budget of retries is no part of this table.
+      for (let i = 0; i < 50; i++) s.house.rests.budget("k1").add(performance.now());
       const before = up.requests.length;
       up.script({ [`POST /${at}/*`]: [one.reaction, hello] });
       const model = other ? `any-${at}` : `${at}/${m}`;

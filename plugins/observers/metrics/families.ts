@@ -153,12 +153,12 @@ export const READ = {
   inFlight: gauge("tollgate_in_flight", "Requests of clients under way", ["frontend"]),
   resting: gauge(
     "tollgate_provider_resting",
-    "What of a credential is tried last after a failure",
+    "Targets of a credential in cooldown, which are tried last",
     ["provider", "credential"],
   ),
   breakers: gauge(
     "tollgate_provider_breakers",
-    "What of a credential rests or comes back, by how",
+    "Targets of a credential in cooldown or recovering, by state",
     ["provider", "credential", "state"],
   ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),

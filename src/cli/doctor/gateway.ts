@@ -82,7 +82,7 @@ function stateOf(status: Status, version: string): readonly DoctorFinding[] {
     found.push(
       warning(
         "gateway/resting",
-        `${what} rests: ${String(why)}`,
+        `${what} is cooling down: ${String(why)}`,
         "tollgate status says until when",
       ),
     );

@@ -91,7 +91,9 @@ function restOf(
   const [longest] = resting
     .filter(({ what }) => names.includes(what))
     .toSorted((a, b) => b.until - a.until);
-  return longest && { state: longest.state, why: longest.why, until: longest.until };
+  if (!longest) return undefined;
+  const { state, why, until, refuses } = longest;
+  return { state, why, until, refuses };
 }
 
 /** Of a stream, as far as that is known. */

@@ -92,6 +92,10 @@ export class Gate {
     this.#waitMs = waitMs;
   }
 
+  /** How long a request may wait for its turn. */
+  get waitMs(): number {
+    return this.#waitMs;
+  }
   get running(): number {
     return this.#running;
   }

@@ -1,17 +1,19 @@
-// Which candidate is asked next for one request, and when. Those that are well come in their order; then those that failed, are well all
-// the same and may be asked once more; then what rests, the least bad one first. Before what has just said that it refuses is asked again,
-// it is waited for a moment whether another comes back. Nothing here is made or counted where the first one answers.
+// Which candidate is called next for one request, and when. Those that are in no cooldown come in their order; then those that failed,
+// are in no cooldown and may be called once more; then those in cooldown, the one that succeeds most often first. A cooldown only orders
+// candidates: the last one is always called, unless its provider said how long it refuses all requests of the account. Nothing here is
+// made or counted where the first one answers.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { againAfter, STAGES, type CallStage } from "../../model/retry.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { HostCandidate } from "../mounted.ts";
 import type { Plan } from "../stations/route.ts";
-import type { Pass, TargetRest } from "../targets/upstream-target.ts";
+import type { Pass, TargetRest } from "../targets/target-rest.ts";
 import type { Try } from "./try.ts";
 import { isLocal, isProviders } from "../upstream/blame.ts";
+import { limitScope } from "../upstream/limit-scope.ts";
 import { timeLeft } from "../upstream/times.ts";
-import { retriesItself } from "./client-retries.ts";
+import { clientOf, retriesItself } from "./client-retries.ts";
 
 /** Pauses are drawn between nothing and this, which doubles with each attempt. */
 const BASE_MS = 100;
@@ -54,7 +56,9 @@ export class Attempts {
     this.#on = on;
   }
 
+  /** Undefined: every provider refuses all requests of its account for now. */
   first(): Try | undefined {
+    this.#x["~"].gen.rests.budget(this.#who).add(this.#now);
     return this.#next() ?? this.#least();
   }
 
@@ -68,11 +72,10 @@ export class Attempts {
       return { ...this.#turn(candidate, 0, false), unbound: true };
     const free = STAGES[stage].free;
     const again = this.#mayAgain(candidate, stage, failure);
-    if (again === "fresh" && (free || this.#spends(candidate)))
-      return this.#turn(candidate, 0, true);
+    if (again === "fresh" && (free || this.#spends())) return this.#turn(candidate, 0, true);
     if (again !== undefined && again !== "fresh") {
       const wait = pauseOf(this.tried, failure);
-      (this.#again ??= []).push({ candidate, at: performance.now() + wait });
+      (this.#again ??= []).push({ candidate, at: this.#now + wait });
     }
     const next = this.#mayNext(candidate, stage, failure);
     const turn = next ? this.#another() : this.#oncemore();
@@ -85,13 +88,15 @@ export class Attempts {
     for (; this.#place < this.#candidates.length; this.#place++) {
       const candidate = this.#candidates[this.#place]!;
       const { target } = candidate["~"];
-      const pass = target.well ? "plain" : target.enter(performance.now());
+      const pass = target.well ? "plain" : target.enter(this.#now, this.#who);
       if (!pass) {
         (this.#rested ??= []).push(candidate);
         continue;
       }
       this.#place++;
-      return this.#turn(candidate, 0, false, pass);
+      if (this.tried === 0 || this.#mayFallBack(candidate))
+        return this.#turn(candidate, 0, false, pass);
+      if (pass === "probe") target.release(this.#who);
     }
     return undefined;
   }
@@ -100,7 +105,7 @@ export class Attempts {
     return (
       this.#next() ??
       this.#oncemore((one) => one["~"].target.well) ??
-      this.#least((one) => !refusesStill(this.#restOf(one))) ??
+      this.#least((one) => this.#restOf(one)?.state !== "told") ??
       (this.#looks ? undefined : this.#last())
     );
   }
@@ -115,21 +120,42 @@ export class Attempts {
     for (const one of list) {
       const { candidate, at } = one;
       this.#again = this.#again!.filter((other) => other !== one);
-      const wait = Math.max(0, at - performance.now());
-      if (wait < timeLeft(this.#x, candidate, this.#began!) && this.#spends(candidate))
+      const wait = Math.max(0, at - this.#now);
+      if (wait < timeLeft(this.#x, candidate, this.#began!) && this.#spends())
         return this.#turn(candidate, wait, true);
     }
     return undefined;
   }
 
-  /** Of what rests, the one that rests for the shortest time, as far as its budget goes: it may answer all the same. */
+  /** Of those in cooldown, the one that succeeds most often. The first call of a request is free; more cost the retry budget. */
   #least(which: (candidate: HostCandidate) => boolean = () => true): Try | undefined {
-    const until = (one: HostCandidate) => this.#restOf(one)?.until ?? 0;
-    const list = this.#rested?.filter(which).toSorted((a, b) => until(a) - until(b)) ?? [];
-    const candidate = list.find((one) => this.#welcome(one) || this.#spends(one));
+    const list = this.#rested?.filter((one) => which(one) && !this.#restOf(one)?.refuses) ?? [];
+    const candidate = list
+      .toSorted((a, b) => this.#promise(b) - this.#promise(a))
+      .find((one) => this.tried === 0 || this.#mayFallBack(one));
     if (!candidate) return undefined;
     this.#rested = this.#rested!.filter((one) => one !== candidate);
+    candidate["~"].target.took(this.#now);
     return this.#turn(candidate, 0, false, "spare");
+  }
+
+  /** How good a candidate in cooldown is, beside others. */
+  #promise(candidate: HostCandidate): number {
+    const { target } = candidate["~"];
+    const state = this.#restOf(candidate)?.state;
+    return (
+      (target.full(this.#who) ? 0 : 2) +
+      (state === "refused" || state === "told" ? 0 : 1) +
+      target.score
+    );
+  }
+
+  get #now(): number {
+    return this.#x["~"].gen.rests.clock.now();
+  }
+
+  get #who(): string {
+    return clientOf(this.#x);
   }
 
   /** Whether it is worth a moment to see what comes back. */
@@ -150,20 +176,8 @@ export class Attempts {
     return this.#next() ?? this.#last();
   }
 
-  /**
-   * Whether it is asked without a budget where nothing else is left. A refused credential may be mended at any time, and no client
-   * asks again for it. What recovers is spared only requests that clients send again, for they come all at once.
-   */
-  #welcome(candidate: HostCandidate): boolean {
-    const state = this.#restOf(candidate)?.state;
-    if (state === "refused") return true;
-    if ((state !== undefined && state !== "recovering") || retriesItself(this.#x)) return false;
-    candidate["~"].target.took(performance.now());
-    return true;
-  }
-
-  #restOf(candidate: HostCandidate) {
-    return this.#x["~"].gen.rests.rest(candidate);
+  #restOf(candidate: HostCandidate): TargetRest | undefined {
+    return this.#x["~"].gen.rests.rest(candidate, this.#who);
   }
 
   #turn(candidate: HostCandidate, waitMs: number, fresh: boolean, pass: Pass = "plain"): Try {
@@ -171,8 +185,14 @@ export class Attempts {
     return { candidate, pass, waitMs, fresh, began: this.#began };
   }
 
-  #spends(candidate: HostCandidate): boolean {
-    return candidate["~"].target.again(performance.now(), retriesItself(this.#x));
+  #spends(): boolean {
+    return this.#x["~"].gen.rests.budget(this.#who).take(retriesItself(this.#x));
+  }
+
+  /** A target that is likely to answer has an allowance of its own. */
+  #mayFallBack({ "~": { target } }: HostCandidate): boolean {
+    const likely = target.well || target.healthy(this.#now, this.#who);
+    return likely ? this.#x["~"].gen.rests.budget(this.#who).fallBack() : this.#spends();
   }
 
   /** It holds what another account has made, and says so: it may be asked once without that. */
@@ -196,7 +216,7 @@ export class Attempts {
   #mayAgain(candidate: HostCandidate, stage: CallStage, failure: Fault) {
     const again = againAfter(stage, failure.kind);
     if (again === undefined || isLocal(failure) || !isProviders(failure)) return undefined;
-    if (this.#times(candidate) >= this.#most) return undefined;
+    if (this.#times(candidate) >= this.#most || limitScope(failure) === "request") return undefined;
     const { retryAfterMs: told } = failure;
     if (told === undefined || told === null) return again === "told" ? undefined : again;
     return told <= TOLD_MOST_MS ? again : undefined;
@@ -223,10 +243,6 @@ export class Attempts {
     return true;
   }
 }
-
-/** Its provider said so itself, and is believed. */
-const refusesStill = (rest: TargetRest | undefined): boolean =>
-  rest?.state === "told" && !rest.supposed;
 
 function pauseOf(tried: number, { retryAfterMs: told }: Fault): number {
   const drawn = Math.random() * Math.min(CAP_MS, BASE_MS * 2 ** (tried - 1));

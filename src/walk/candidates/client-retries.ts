@@ -1,11 +1,16 @@
 // Whether a client tries again by itself, as SDKs say it: what is tried for it here comes on top of that.
 import type { HeadersIn } from "../../model/values.ts";
+import type { Identity } from "../../plugin/identity.ts";
 import type { HostExchange } from "../exchange.ts";
 
 /** SDKs count their own retries in these. */
 const COUNTS = ["x-stainless-retry-count", "x-retry-count", "x-retry-attempt"] as const;
 /** "attempt=2; max=4" */
 const ATTEMPT = /(?:^|;)\s*attempt=([2-9]|\d{2,6})\s*(?:;|$)/;
+
+/** Whose requests are one client's: those of its key. Without keys, all are. */
+export const clientOf = (x: { readonly identity: Identity | undefined }): string =>
+  x.identity?.id ?? "";
 
 export const retriesItself = (x: HostExchange): boolean => saysSo(x["~"].req.headers);
 

@@ -6,7 +6,8 @@ import type { Kind } from "../../model/request.ts";
 import type { PickName } from "../../model/pick.ts";
 import type { PickRule } from "../choosing/pick.ts";
 import type { HostCandidate, MountedProvider } from "../mounted.ts";
-import type { TargetName, UpstreamTarget } from "../targets/upstream-target.ts";
+import type { TargetName } from "../targets/target-rest.ts";
+import type { UpstreamTarget } from "../targets/upstream-target.ts";
 
 export interface Resolution {
   /** The name or pattern under `models:` that was found. */

@@ -4,13 +4,11 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Candidate, CandidateRest } from "../../plugin/call.ts";
 import type { RestingReading } from "../../plugin/readings.ts";
 import type { HostCandidate } from "../mounted.ts";
+import { RetryBudget } from "../targets/retry-budget.ts";
 import { Pause } from "../targets/pause.ts";
-import {
-  UpstreamTarget,
-  type Pass,
-  type TargetName,
-  type TargetRest,
-} from "../targets/upstream-target.ts";
+import type { Clock } from "../targets/client-evidence.ts";
+import type { CallFacts, TargetName, TargetRest } from "../targets/target-rest.ts";
+import { UpstreamTarget } from "../targets/upstream-target.ts";
 
 /** A broken promise is not mended in a minute, and each try would break it for one more client. */
 const DISTRUST_MS = 3_600_000;
@@ -42,6 +40,11 @@ interface Ailment {
   readonly target: UpstreamTarget;
 }
 
+const CLOCK: Clock = {
+  now: () => performance.now(),
+  later: (ms, run) => void setTimeout(run, ms).unref(),
+};
+
 const SILENT: RestListener = { rests() {}, recovered() {} };
 
 export class RestingTargets {
@@ -51,20 +54,19 @@ export class RestingTargets {
   readonly #limits = new BoundedMap<string, Pause>(MOST);
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
   readonly #distrusted = new Map<string, number>();
+  readonly #budgets = new BoundedMap<string, RetryBudget>(MOST);
   readonly #ailing = new BoundedMap<string, Ailment>(MOST);
-  readonly #now: () => number;
+  /** A monotonic clock, in milliseconds since the process began, and its timers. */
+  readonly clock: Clock;
   readonly #tell: RestListener;
-  readonly #chance: () => number;
 
-  /** `now`: a monotonic clock, in milliseconds since the process began. */
-  constructor(
-    tell: RestListener = SILENT,
-    now: () => number = () => performance.now(),
-    chance: () => number = Math.random,
-  ) {
+  constructor(tell: RestListener = SILENT, clock: Clock = CLOCK) {
     this.#tell = tell;
-    this.#now = now;
-    this.#chance = chance;
+    this.clock = clock;
+  }
+
+  get #now(): () => number {
+    return this.clock.now;
   }
 
   /** The same one for each generation that has it. */
@@ -76,21 +78,27 @@ export class RestingTargets {
     this.#accounts.set(credentialKey(name), account);
     const limit = this.#limits.get(modelKey(name)) ?? new Pause();
     this.#limits.set(modelKey(name), limit);
-    target = new UpstreamTarget(name, account, limit);
+    target = new UpstreamTarget(name, account, limit, this.clock);
     this.#targets.set(key, target);
     return target;
   }
 
-  /** What rests is decided by the kind of failure, for how long by what upstream said of it. `started`: when its call began. */
-  failed(candidate: HostCandidate, fault: Fault, of: { pass: Pass; started: number }): void {
+  /** What its requests may cost beyond one call each. */
+  budget(who: string): RetryBudget {
+    let budget = this.#budgets.get(who);
+    if (!budget) this.#budgets.set(who, (budget = new RetryBudget(this.#now())));
+    return budget;
+  }
+
+  /** What is in cooldown is decided by the kind of failure; for how long, by the provider or by what has failed before. */
+  failed(candidate: HostCandidate, fault: Fault, of: CallFacts): void {
     const { target } = candidate["~"];
     const rests = ERRORS[fault.kind][2];
     if (!rests) return target.well ? undefined : target.there(of.started);
     const now = this.#now();
     if (fault.kind === "attestation")
       this.#distrusted.set(credentialKey(candidate), now + DISTRUST_MS);
-    const probe = of.pass === "probe";
-    const state = target.failed(now, fault, { rests, probe, started: of.started }, this.#chance);
+    const state = target.failed(now, fault, rests, of);
     if (!state) return undefined;
     const whole = state === "refused";
     const key = whole ? credentialKey(candidate) : keyOf(target);
@@ -103,9 +111,9 @@ export class RestingTargets {
   }
 
   /** It has answered what was asked after it had begun to rest: that is over, and so is its credential's rest. */
-  answered(candidate: HostCandidate, started: number): void {
+  answered(candidate: HostCandidate, started: number, who: string): void {
     const { target } = candidate["~"];
-    if (!target.answered(this.#now(), started)) return;
+    if (!target.answered(this.#now(), started, who)) return;
     if (!target.account.active) this.#recovered(credentialKey(candidate));
     if (target.calm) this.#recovered(keyOf(target));
   }
@@ -139,14 +147,14 @@ export class RestingTargets {
   }
 
   /** Why it is tried after the others, if it is. */
-  resting(candidate: HostCandidate): CandidateRest | undefined {
-    const rest = this.rest(candidate);
+  resting(candidate: HostCandidate, who: string): CandidateRest | undefined {
+    const rest = this.rest(candidate, who);
     return rest && { until: wall(rest.until), why: rest.why };
   }
 
   /** The same, as it is judged here. */
-  rest({ "~": { target } }: HostCandidate): TargetRest | undefined {
-    return target.well ? undefined : target.rest(this.#now());
+  rest({ "~": { target } }: HostCandidate, who: string): TargetRest | undefined {
+    return target.well ? undefined : target.rest(this.#now(), who);
   }
 
   all(): RestingReading[] {
@@ -154,8 +162,9 @@ export class RestingTargets {
     return this.#ailing.values().flatMap(({ what: { model, ...of }, target }) => {
       const said = model === null ? ofAccount(target, now) : target.state(now);
       if (!said) return [];
-      const { state, why, until } = said;
-      return [{ ...of, ...(model !== null && { model }), state, why, until: wall(until) }];
+      const { state, why, until, refuses } = said;
+      const what = { ...of, ...(model !== null && { model }) };
+      return [{ ...what, state, why, until: wall(until), refuses }];
     });
   }
 
@@ -201,12 +210,14 @@ export interface SpeedStatus {
   readonly askedAt: number;
 }
 
-interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until"> {
+interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until" | "refuses"> {
   readonly what: string;
 }
 
 const ofAccount = ({ account }: UpstreamTarget, now: number): TargetRest | undefined =>
-  account.rests(now) ? { state: "refused", why: account.why, until: account.until } : undefined;
+  account.rests(now)
+    ? { state: "refused", why: account.why, until: account.until, refuses: false }
+    : undefined;
 
 /** A moment of the monotonic clock, as people read it. */
 const wall = (at: number): number => Math.round(performance.timeOrigin + at);

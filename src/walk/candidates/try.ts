@@ -1,5 +1,5 @@
 import type { HostCandidate } from "../mounted.ts";
-import type { Pass } from "../targets/upstream-target.ts";
+import type { Pass } from "../targets/target-rest.ts";
 
 /** One candidate's turn in a request. */
 export interface Try {

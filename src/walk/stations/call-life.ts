@@ -11,6 +11,7 @@ import { give, written } from "../answer/given-answer.ts";
 import { breath } from "../bounds/turn.ts";
 import { noteSent, type HostCall } from "../call.ts";
 import { mayPass } from "../answer/stages.ts";
+import { clientOf } from "../candidates/client-retries.ts";
 import { promise } from "../candidates/privacy.ts";
 import { note } from "../hook-notes.ts";
 import type { HostCandidate } from "../mounted.ts";
@@ -75,7 +76,8 @@ export class CallLife {
     }
     // What broke off after content is over for the client, and a failure all the same.
     if (inner.fault) heed(call, inner.fault);
-    else inner.gen.rests.answered(call.candidate, call.started);
+    else if (!call.worked)
+      inner.gen.rests.answered(call.candidate, call.started, clientOf(call.exchange));
   }
 
   /** The attempt hooks from this one on; the last one's `next()` asks the provider. */

@@ -6,30 +6,63 @@ import { internal } from "../answer/lane.ts";
 import { HostCall } from "../call.ts";
 import { Attempts } from "../candidates/attempts.ts";
 import { begins, ended } from "../choosing/timing.ts";
-import { allRest, comingBack } from "../candidates/given-up.ts";
+import { clientOf } from "../candidates/client-retries.ts";
+import { accountLimited } from "../candidates/given-up.ts";
 import type { Try } from "../candidates/try.ts";
+import { isPromise } from "../../lib/promise.ts";
+import type { Place } from "../targets/concurrency-limit.ts";
 import type { HostExchange } from "../exchange.ts";
 import { heed, shown } from "../upstream/heed.ts";
 import { CallLife, type Present, type SentHead } from "./call-life.ts";
 import type { Plan } from "./route.ts";
 
+/** One call, from its hooks to its bill. Where failures are simulated, that is simulated too. */
+const lifeOf = (
+  call: HostCall,
+  answer: ClientAnswer,
+  head: SentHead | undefined,
+): Pick<CallLife, "run" | "stage"> => new CallLife(call, answer, head);
+
 /** Candidate by candidate, until one answers. After the first content there is no other candidate. */
-export async function dispatch(x: HostExchange, plan: Plan, present: Present): Promise<void> {
-  const { rests } = x["~"].gen;
+export async function dispatch(
+  x: HostExchange,
+  plan: Plan,
+  present: Present,
+  made: typeof lifeOf = lifeOf,
+): Promise<void> {
+  const { gen } = x["~"];
   const attempts = new Attempts(x, plan);
   let turn = attempts.first();
-  if (!turn) throw allRest(rests, plan.candidates);
+  if (!turn) throw accountLimited(gen.rests, plan.candidates, clientOf(x));
   const answer = new ClientAnswer(x);
   let head: SentHead | undefined;
   let problem: unknown;
+  let failed = true;
   while (turn) {
-    const { candidate }: Try = turn;
+    const { candidate, pass }: Try = turn;
+    const { target } = candidate["~"];
+    let place: Place | undefined;
+    if (pass === "spare")
+      try {
+        const waiting = target.place(clientOf(x), gen.gate.waitMs);
+        place = isPromise(waiting) ? await waited(x, waiting) : waiting;
+      } catch (thrown) {
+        // What a provider has said before is worth more to the client.
+        problem ??= thrown;
+        break;
+      }
+    if (x["~"].gone) {
+      place?.leave(false);
+      break;
+    }
     const call: HostCall = new HostCall(x, candidate, attempts.tried, turn);
-    const life: CallLife = new CallLife(call, answer, head);
+    const life = made(call, answer, head);
     begins(plan, call);
     x["~"].last = call;
     try {
-      return await life.run(present);
+      await life.run(present);
+      failed = false;
+      return;
     } catch (thrown) {
       problem = faulty(call, thrown);
       const failure = faultOf(problem)!;
@@ -39,14 +72,14 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
       if (answer.opened) head ??= { warnings: call.warnings, candidate };
     } finally {
       if (call.latency) ended(call);
-      if (call.pass === "probe") candidate["~"].target.release();
+      if (pass === "probe") target.release(clientOf(x));
+      place?.leave(failed);
     }
     const patience = turn ? turn.waitMs : attempts.patience;
     if (patience !== undefined && patience > 0) await paused(x, patience);
     if (x["~"].gone) break;
     if (!turn && patience !== undefined) turn = attempts.lastLook();
   }
-  comingBack(faultOf(problem)!, rests, plan.candidates);
   if (answer.opened && !x["~"].gone) {
     try {
       return giveUp(x, answer, faultOf(problem)!);
@@ -57,6 +90,16 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
   answer.abandon();
   if (attempts.tried > 1) x.header("x-tollgate-tried", String(attempts.tried));
   throw problem;
+}
+
+/** Its turn among the calls that its client may have at a failing target. The wait is the provider's, as its answer would be. */
+async function waited(x: HostExchange, place: Promise<Place>): Promise<Place> {
+  const began = performance.now();
+  try {
+    return await place;
+  } finally {
+    x["~"].awayMs += performance.now() - began;
+  }
 }
 
 /** A client that goes meanwhile is not waited for. The pause is the provider's, as its answer would be. */

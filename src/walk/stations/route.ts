@@ -12,6 +12,7 @@ import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
 import { watcherOf, type Hook } from "../hooks.ts";
 import type { LeftOut, RouteFindings } from "../candidates/findings.ts";
+import { clientOf } from "../candidates/client-retries.ts";
 import { leave, noneLeft } from "../candidates/left-out.ts";
 import { atOneAccount } from "../candidates/one-account.ts";
 import { matches } from "../candidates/pattern.ts";
@@ -152,7 +153,7 @@ function hooked(
   let shown: readonly HostCandidate[] | undefined;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
-    shown ??= candidates.map((candidate) => rested(candidate, gen.rests));
+    shown ??= candidates.map((candidate) => rested(candidate, gen.rests, clientOf(x)));
     // Its own copy: a hook that writes into it has said something too.
     const own = [...shown];
     const said = hook.run(own, x);
@@ -163,8 +164,8 @@ function hooked(
 }
 
 /** With its rest, for hooks: what is kept of a candidate is true for longer. */
-function rested(candidate: HostCandidate, rests: Generation["rests"]): HostCandidate {
-  const resting = rests.resting(candidate);
+function rested(candidate: HostCandidate, rests: Generation["rests"], who: string): HostCandidate {
+  const resting = rests.resting(candidate, who);
   return resting ? { ...candidate, resting } : candidate;
 }
 
@@ -222,12 +223,13 @@ function planned(
   if (chosen.length === 0) noneLeft(of, out, may);
   const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
   if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
-  const rested = chosen.filter((candidate) => rests.resting(candidate));
+  const who = clientOf(x);
+  const rested = chosen.filter((candidate) => rests.resting(candidate, who));
   const fresh =
     rested.length === 0 ? chosen : chosen.filter((candidate) => !rested.includes(candidate));
   if (rested.length > 0)
     of.findings.rested = rested.flatMap((candidate) => {
-      const why = rests.resting(candidate)?.why;
+      const why = rests.resting(candidate, who)?.why;
       return why ? [{ candidate, why }] : [];
     });
   return { candidates: [...fresh, ...rested], others, on, resolution, out };

@@ -1,21 +1,18 @@
-// Keeps calls away from a target that fails, and lets one through now and then to see whether it still does. It has no timer and reads
-// no clock: it is told the time.
+// A circuit breaker. While it is open its target is in cooldown: it is tried after the others, and one request at a time probes whether
+// it works again. It never refuses a request. It has no timer and reads no clock: every `now` is passed in.
 
-/** So many failures in a row open it, or this share of so many calls within the window. */
-const IN_A_ROW = 5;
-const SHARE = 0.5;
-const ENOUGH = 20;
 const FIRST_MS = 5_000;
 const MOST_MS = 60_000;
+/** After so long without a failure the next cooldown is as short as the first one. */
+const CALM_MS = 60_000;
 
-/** open: nothing is asked. half_open: one call is let through, or under way. */
+/** open: in cooldown. half_open: the cooldown has passed, and one request may probe. */
 export type BreakerState = "closed" | "open" | "half_open";
 
 export class Breaker {
   /** The monotonic clock, in milliseconds. */
   until = 0;
   closed = true;
-  #row = 0;
   #openMs = 0;
   #since = 0;
   #probing = false;
@@ -24,7 +21,7 @@ export class Breaker {
     return this.closed ? "closed" : now < this.until ? "open" : "half_open";
   }
 
-  /** Whether this call may go and see; the others wait for what it finds. */
+  /** Whether this call may probe; until it ends, others see an open breaker. */
   probe(now: number): boolean {
     if (this.#probing || this.state(now) !== "half_open") return false;
     return (this.#probing = true);
@@ -34,36 +31,30 @@ export class Breaker {
     return this.#probing;
   }
 
-  /** The one that went to see has found out nothing: another may go. */
+  /** The probe ended without a result: another call may probe. */
   release(): void {
     this.#probing = false;
   }
 
-  /** Says whether it has opened by this. `good` and `bad`: of the window, this failure in it. */
-  failed(
-    now: number,
-    { good, bad, probe }: { good: number; bad: number; probe: boolean },
-  ): boolean {
+  /** Returns whether it opens or stays open by this. `enough`: the evidence suffices to open it. */
+  failed(now: number, { enough, probe }: { enough: boolean; probe: boolean }): boolean {
     if (!this.closed) {
-      // What was under way when it opened says nothing new.
+      // Calls that were under way when it opened are no new evidence.
       if (probe) this.#open(now);
       return probe;
     }
-    this.#row++;
-    const much = good + bad >= ENOUGH && bad >= SHARE * (good + bad);
-    if (this.#row < IN_A_ROW && !much) return false;
+    if (!enough) return false;
+    if (now - this.until > CALM_MS) this.#openMs = 0;
     this.#since = now;
     this.#open(now);
     return true;
   }
 
-  /** Says whether it has closed by this: by a call that was begun after it had opened. */
+  /** Returns whether it closes by this: by the success of a call that began after it opened. */
   answered(started: number): boolean {
-    this.#row = 0;
     if (this.closed || started < this.#since) return false;
     this.closed = true;
     this.#probing = false;
-    this.#openMs = 0;
     return true;
   }
 
@@ -72,6 +63,5 @@ export class Breaker {
     this.until = now + this.#openMs;
     this.closed = false;
     this.#probing = false;
-    this.#row = 0;
   }
 }

@@ -1,4 +1,5 @@
 // The first content of a call says more than its end: how fast its target is, and that it answers again.
+import { clientOf } from "../candidates/client-retries.ts";
 import type { HostCall } from "../call.ts";
 import type { Tally } from "../money/tally.ts";
 
@@ -10,5 +11,8 @@ export function contentCame(call: HostCall, tally: Tally): void {
   call.latency?.answered(now, now - call.started);
   call.latency = undefined;
   // Others need not wait for the end of the answer that was asked for to see whether there is one.
-  if (call.pass !== "plain") call.exchange["~"].gen.rests.answered(call.candidate, call.started);
+  if (call.pass === "plain") return;
+  call.worked = true;
+  const { exchange: x } = call;
+  x["~"].gen.rests.answered(call.candidate, call.started, clientOf(x));
 }

@@ -1,50 +1,34 @@
-// What is known of one target: a model of a provider, at one address, under one credential. It says whether it may be asked, and is
-// told what became of each call. It outlives generations and reads no clock: every `now` is the monotonic one, in milliseconds.
+// What is known of one target: a model of a provider, at one address, under one credential. It decides what is tried after the others
+// (cooldown), what refuses without a call (a `retry-after` for the whole account), and how many retries there may be. It outlives
+// generations and reads no clock: every `now` is the monotonic one, in milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import { Breaker } from "./breaker.ts";
+import { ClientEvidence, ENOUGH, SAMPLES, SHARE, type Clock } from "./client-evidence.ts";
+import type { Place } from "./concurrency-limit.ts";
 import { Latency } from "./latency.ts";
 import { Ramp } from "./ramp.ts";
 import type { Pause } from "./pause.ts";
+import {
+  longer,
+  type CallFacts,
+  type Pass,
+  type Resting,
+  type TargetName,
+  type TargetRest,
+  type TargetState,
+} from "./target-rest.ts";
 import { Window } from "./window.ts";
 
-/** Retries that a target gets within the window: this share of what it has answered, and so many at least. */
-const SHARE = 0.1;
-const LEAST = 3;
-/** One that was away for longer is not asked by all at once when it is back. */
+/** A target that was away for longer does not get all requests at once when it is back. */
 const LONG_MS = 5_000;
-/** A credential that is refused is mended by a person. */
+/** A rejected credential needs an operator. */
 const REFUSED_MS = 60_000;
-
-/** What a kind of failure rests, as ERRORS says it. */
-type Resting = "target" | "credential" | "credential+model";
-
-/**
- * refused: its credential. told: its provider said how long. open, half_open: its breaker. recovering: it answers again and gets
- * little more than it had before it failed.
- */
-export type TargetState = "refused" | "told" | "open" | "half_open" | "recovering";
-
-export interface TargetRest {
-  readonly state: TargetState;
-  readonly why: ErrorKind;
-  readonly until: number;
-  /** It may answer long before: nothing but its failures has said how long. */
-  readonly supposed?: boolean;
-}
-
-export interface TargetName {
-  readonly provider: string;
-  readonly credential: string;
-  readonly model: string;
-  /** Its endpoint's address; "" for a native endpoint without one. */
-  readonly base: string;
-}
-
-/**
- * How a call got to be asked. probe: it is the one that goes to see whether an open breaker may close. spare: its target rests, no
- * other was left, and the target's budget of retries allowed it. The first content of either says that the rest is over.
- */
-export type Pass = "plain" | "probe" | "spare";
+/** So many calls in a row for which there was no connection. */
+const UNREACHED = 3;
+/** The newest result counts for so much of the average. */
+const NEW = 0.05;
+/** Clients that are remembered; the oldest one is forgotten. */
+const MOST_CLIENTS = 256;
 
 export class UpstreamTarget {
   readonly name: TargetName;
@@ -52,19 +36,26 @@ export class UpstreamTarget {
   readonly account: Pause;
   /** Of its credential for this model. */
   readonly limit: Pause;
+  readonly #clock: Clock;
   readonly #window = new Window();
+  /** Opened by several clients together, or where there is no connection. */
   readonly #breaker = new Breaker();
+  /** Of clients that have seen failures lately. */
+  readonly #clients = new Map<string, ClientEvidence>();
   readonly #ramp = new Ramp();
   #why: ErrorKind = "overloaded";
-  /** What it was asked for in a second before it failed; 0: it had answered nothing, so that is not known. */
+  #unreached = 0;
+  #score = 1;
+  /** Calls per second before it failed; 0: unknown. */
   #pace = 0;
   #awaySince = -1;
   #latencies: readonly [whole: Latency, stream: Latency] | undefined;
 
-  constructor(name: TargetName, account: Pause, limit: Pause) {
+  constructor(name: TargetName, account: Pause, limit: Pause, clock: Clock) {
     this.name = name;
     this.account = account;
     this.limit = limit;
+    this.#clock = clock;
   }
 
   /** How long it takes until its first content, of a stream or of a whole answer. */
@@ -73,146 +64,222 @@ export class UpstreamTarget {
     return this.#latencies[stream ? 1 : 0];
   }
 
-  /** Nothing goes by how fast it is. */
+  /** Its speed is not measured. */
   get untimed(): boolean {
     return this.#latencies === undefined;
   }
 
-  /** Nothing is known against it: the one thing that is looked at while all is well. */
+  /** No failure is known: all that is looked at while it works. */
   get well(): boolean {
-    return !this.account.active && this.calm && !this.#ramp.active;
+    return (
+      !this.account.active &&
+      !this.limit.active &&
+      this.#breaker.closed &&
+      this.#clients.size === 0 &&
+      !this.#ramp.active
+    );
   }
 
-  /** Neither what its provider said nor its breaker keeps it away. */
+  /** It is in no cooldown of its own, of whichever client. */
   get calm(): boolean {
-    return !this.limit.active && this.#breaker.closed;
+    if (this.limit.active || !this.#breaker.closed) return false;
+    for (const { breaker } of this.#clients.values()) if (!breaker.closed) return false;
+    return true;
   }
 
-  /** Why it is not asked while another may be; of two reasons, the one that lasts longer. */
-  rest(now: number): TargetRest | undefined {
+  /** The share of the newest calls that succeeded: which of several in cooldown is tried first. */
+  get score(): number {
+    return this.#score;
+  }
+
+  /** Why this client's requests are sent elsewhere while there is another candidate; of two reasons, the one that lasts longer. */
+  rest(now: number, who: string): TargetRest | undefined {
     if (this.well) return undefined;
-    const own = this.#own(now);
     const { account } = this;
-    if (!account.rests(now)) return own;
-    return own && own.until > account.until
-      ? own
-      : { state: "refused", why: account.why, until: account.until };
-  }
-
-  /** What `status` says of it, its credential apart; undefined: it is well. */
-  state(now: number): TargetRest | undefined {
-    const own = this.#own(now);
-    if (own) return own;
-    const why = this.#why;
-    if (!this.#breaker.closed) return { state: "half_open", why, until: now };
-    return this.#ramp.lasts(now)
-      ? { state: "recovering", why, until: this.#ramp.until }
+    const own = longer(
+      longer(this.#limited(now), this.#opened(this.#breaker, now)),
+      this.#opened(this.#clients.get(who)?.breaker, now),
+    );
+    const refused: TargetRest | undefined = account.rests(now)
+      ? { state: "refused", why: account.why, until: account.until, refuses: false }
       : undefined;
+    const rest = longer(refused, own);
+    if (rest || !this.#ramp.full(now)) return rest;
+    return { state: "recovering", why: this.#why, until: now, refuses: false };
   }
 
-  #own(now: number): TargetRest | undefined {
-    const { limit } = this;
-    const breaker = this.#breaker;
+  /** What `status` shows, its credential apart; undefined: no failure is known. */
+  state(now: number): TargetRest | undefined {
     const why = this.#why;
-    const state = breaker.state(now);
-    const told = limit.rests(now) ? limit.until : 0;
-    if (state === "open" && breaker.until > told)
-      return { state, why, until: breaker.until, supposed: true };
-    if (told > 0) return { state: "told", why: limit.why, until: told, supposed: limit.supposed };
-    if (state === "half_open" && breaker.probing) return { state, why, until: now };
-    if (state === "closed" && this.#ramp.full(now)) return { state: "recovering", why, until: now };
-    return undefined;
+    let rest = longer(this.#limited(now), this.#opened(this.#breaker, now));
+    let half = !this.#breaker.closed;
+    for (const { breaker } of this.#clients.values()) {
+      rest = longer(rest, this.#opened(breaker, now));
+      half ||= !breaker.closed;
+    }
+    if (rest) return rest;
+    if (half) return { state: "half_open", why, until: now, refuses: false };
+    if (!this.#ramp.lasts(now)) return undefined;
+    return { state: "recovering", why, until: this.#ramp.until, refuses: false };
   }
 
-  /** Whether it may be asked now, as if it were well; at most one call goes to see whether it answers again. */
-  enter(now: number): Pass | undefined {
+  #limited(now: number): TargetRest | undefined {
+    const { limit } = this;
+    if (!limit.rests(now)) return undefined;
+    return { state: "told", why: limit.why, until: limit.until, refuses: limit.refuses(now) };
+  }
+
+  #opened(breaker: Breaker | undefined, now: number): TargetRest | undefined {
+    const state = breaker?.state(now) ?? "closed";
+    if (state === "closed" || (state === "half_open" && !breaker!.probing)) return undefined;
+    return {
+      state,
+      why: this.#why,
+      until: state === "open" ? breaker!.until : now,
+      refuses: false,
+    };
+  }
+
+  /** Whether it may be called now in its place; at most one call of each breaker probes. */
+  enter(now: number, who: string): Pass | undefined {
     if (this.well) return "plain";
     if (this.account.rests(now) || this.limit.rests(now)) return undefined;
-    if (!this.#breaker.closed) return this.#breaker.probe(now) ? "probe" : undefined;
+    const shared = this.#breaker;
+    const own = this.#clients.get(who)?.breaker;
+    if (!shared.closed && !shared.probe(now)) return undefined;
+    if (own && !own.closed) {
+      if (own.probe(now)) return "probe";
+      if (!shared.closed) shared.release();
+      return undefined;
+    }
+    if (!shared.closed) return "probe";
     return this.#ramp.active && !this.#ramp.pass(now) ? undefined : "plain";
   }
 
-  /** It was asked although it recovers. */
+  /** It is called although it recovers. */
   took(now: number): void {
     this.#ramp.took(now);
   }
 
-  /**
-   * Whether it may be asked once more, or although it rests: that takes one from its budget. `halved`: the client tries again by
-   * itself, so what is tried here comes on top of it.
-   */
-  again(now: number, halved: boolean): boolean {
-    const most = Math.max(LEAST, SHARE * this.#window.sum("good", now)) * (halved ? 0.5 : 1);
-    if (this.#window.sum("again", now) + 1 > most) return false;
-    this.#window.add("again", now);
-    return true;
+  /** A further call of this client is likely to succeed here. */
+  healthy(now: number, who: string): boolean {
+    return this.#breaker.closed && (this.#clients.get(who)?.healthy(now) ?? true);
   }
 
-  /** Says what keeps it away by this that did not before. `chance`: 0 to 1, as Math.random. */
-  failed(
-    now: number,
-    fault: Fault,
-    of: { rests: Resting; probe: boolean; started: number },
-    chance: () => number,
-  ): TargetState | undefined {
-    const told = fault.retryAfterMs ?? undefined;
+  /** Whether a request of this client would have to wait. */
+  full(who: string): boolean {
+    return this.#clients.get(who)?.limit?.full ?? false;
+  }
+
+  /** A place among the calls that this client may have here at once, where that is limited. */
+  place(who: string, waitMs: number): Place | Promise<Place> | undefined {
+    const { provider, model } = this.name;
+    return this.#clients.get(who)?.limit?.enter(waitMs, `${provider}/${model}`);
+  }
+
+  /** Returns which cooldown begins or grows by this. */
+  failed(now: number, fault: Fault, rests: Resting, of: CallFacts): TargetState | undefined {
     const { kind } = fault;
-    const { started } = of;
-    if (of.rests === "credential") {
-      const usual = REFUSED_MS;
-      return this.account.begin(now, kind, { told, usual, started }, chance)
-        ? "refused"
-        : undefined;
+    const told = fault.retryAfterMs ?? undefined;
+    const { started, who, request, repeated } = of;
+    if (rests === "credential") {
+      const pause = { ms: told ?? REFUSED_MS, refuses: false, started };
+      return this.account.begin(now, kind, pause) ? "refused" : undefined;
     }
-    if (of.rests === "target") {
-      this.#window.add("bad", now);
-      this.#why = kind;
-      const [good, bad] = [this.#window.sum("good", now), this.#window.sum("bad", now)];
-      if (this.#breaker.failed(now, { good, bad, probe: of.probe })) return this.#away(now, "open");
-      if (told === undefined) return undefined;
+    // A request that is too large for a limit shows nothing about other requests.
+    if (of.scope === "request") return undefined;
+    this.#score -= this.#score * NEW;
+    const client = this.#client(now, who);
+    const limited = kind === "rate_limited" && told !== undefined;
+    client.failed({ now, request, repeated, told: limited }, this.#clock);
+    if (limited) {
+      const pause = { ms: told, refuses: of.scope === "account", started };
+      return this.limit.begin(now, kind, pause) ? this.#away(now, "told") : undefined;
     }
-    return this.limit.begin(now, kind, { told, started }, chance)
-      ? this.#away(now, "told")
-      : undefined;
+    this.#window.add("bad", now);
+    this.#why = kind;
+    this.#unreached = of.unsent ? this.#unreached + 1 : 0;
+    const probe = of.pass === "probe";
+    const own = client.breaker.failed(now, { enough: client.enough, probe });
+    const enough = this.#unreached >= UNREACHED || this.#several(now);
+    const all = this.#breaker.failed(now, { enough, probe });
+    if (all) return this.#away(now, "open");
+    return own ? "open" : undefined;
   }
 
-  /** Its provider has looked at a request and found fault with that: it is there. `started`: when its call began. */
+  /** Whether the clients without the one that fails most are enough to open the breaker for all. */
+  #several(now: number): boolean {
+    let [sum, most] = [0, 0];
+    for (const client of this.#clients.values()) {
+      const bad = client.bad(now);
+      sum += bad;
+      most = Math.max(most, bad);
+    }
+    const others = sum - most;
+    if (others < ENOUGH) return false;
+    const all = others + this.#window.sum("good", now);
+    return others > SHARE * all && (all >= SAMPLES || others >= all);
+  }
+
+  /** Its provider rejected a request as faulty: it works. `started`: when the call began. */
   there(started: number): void {
+    this.#unreached = 0;
     this.#breaker.answered(started);
   }
 
-  /** Says whether something that kept it away has ended by this answer. */
-  answered(now: number, started: number): boolean {
+  /** Returns whether a cooldown ends by this success. */
+  answered(now: number, started: number, who: string): boolean {
     this.#window.add("good", now);
-    if (this.well) {
-      this.#breaker.answered(started);
-      return false;
-    }
+    this.#score += (1 - this.#score) * NEW;
+    if (this.well) return false;
+    this.#unreached = 0;
+    const calm = this.calm;
     const account = this.account.end(started);
-    const limit = this.limit.end(started);
-    const breaker = this.#breaker.answered(started);
-    if (this.calm && this.#awaySince >= 0) {
+    this.limit.end(started);
+    if (this.#breaker.answered(started))
+      for (const client of this.#clients.values()) client.clear();
+    this.#clients.get(who)?.answered(now, started);
+    for (const [each, client] of this.#clients) if (client.idle(now)) this.#clients.delete(each);
+    if (!this.calm) return account;
+    if (this.#awaySince >= 0) {
       if (now - this.#awaySince >= LONG_MS) this.#ramp.begin(now, this.#pace);
       this.#awaySince = -1;
     }
-    return account || limit || breaker;
+    return account || !calm;
   }
 
-  /** An operator says that it is to be asked: nothing is known against it any more. */
+  /** An operator ends its cooldowns. */
   wake(now: number): void {
     this.account.end(now);
     this.limit.end(now);
     this.#breaker.answered(now);
+    for (const { limit } of this.#clients.values()) limit?.lift();
+    this.#clients.clear();
     this.#ramp.end();
+    this.#unreached = 0;
     this.#awaySince = -1;
   }
 
-  /** A call that went to see is over, whatever it has found. */
-  release(): void {
+  /** A probe is over, whatever it has found. */
+  release(who: string): void {
     this.#breaker.release();
+    this.#clients.get(who)?.breaker.release();
   }
 
-  /** It is kept away from now on, if it was not before. */
+  #client(now: number, who: string): ClientEvidence {
+    let client = this.#clients.get(who);
+    if (client) return client;
+    if (this.#clients.size >= MOST_CLIENTS) {
+      const [oldest] = this.#clients.keys();
+      this.#clients.get(oldest!)!.limit?.lift();
+      this.#clients.delete(oldest!);
+    }
+    client = new ClientEvidence(now);
+    this.#clients.set(who, client);
+    return client;
+  }
+
+  /** It is in cooldown from now on, if it was not before. */
   #away(now: number, by: TargetState): TargetState {
     if (this.#awaySince >= 0) return by;
     this.#awaySince = now;

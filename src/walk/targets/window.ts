@@ -1,7 +1,7 @@
 // What became of a target's calls in the last ten seconds, second by second.
 
 const SECONDS = 10;
-const KINDS = { good: 0, bad: 1, again: 2 } as const;
+const KINDS = { good: 0, bad: 1 } as const;
 
 export class Window {
   readonly #counts = new Uint32Array(Object.keys(KINDS).length * SECONDS);

@@ -2,8 +2,10 @@
 import type { Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { HostCall } from "../call.ts";
+import { clientOf, retriesItself } from "../candidates/client-retries.ts";
 import type { Generation } from "../generation.ts";
 import { isAccount, providerOf, restful } from "./blame.ts";
+import { limitScope } from "./limit-scope.ts";
 
 const ACCOUNT = {
   upstream_auth: (provider: string) => `The gateway's credential for ${provider} was refused.`,
@@ -14,8 +16,17 @@ const ACCOUNT = {
 /** What a failure means for the next requests, and for the operator. */
 export function heed(call: HostCall, fault: Fault): void {
   if (!restful(fault)) return;
-  const { gen } = call.exchange["~"];
-  gen.rests.failed(call.candidate, fault, call);
+  const x = call.exchange;
+  const { gen } = x["~"];
+  gen.rests.failed(call.candidate, fault, {
+    pass: call.pass,
+    started: call.started,
+    who: clientOf(x),
+    request: x.id,
+    repeated: retriesItself(x),
+    unsent: call.stage === "unsent",
+    scope: limitScope(fault),
+  });
   if (!isAccount(fault.kind)) return;
   gen.log.warn(
     {

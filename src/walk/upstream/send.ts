@@ -1,6 +1,6 @@
 import { isPromise } from "../../lib/promise.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { fail, fault } from "../../model/error.ts";
+import { fail, fault, faultOf } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { blame } from "./blame.ts";
@@ -10,6 +10,7 @@ import type { Wire } from "../mounted.ts";
 import { flat, type OutgoingRequest } from "./outgoing-request.ts";
 import type { Pieces } from "./pieces.ts";
 import { ofProvider } from "./own-code.ts";
+import { noteLimit } from "./limit-scope.ts";
 import { timesOf } from "./times.ts";
 import { UpstreamResponse, glance } from "./response.ts";
 import { breath } from "../bounds/turn.ts";
@@ -148,6 +149,7 @@ function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: 
     });
   const { kind, message, ...more } = protocol.client!.fault(status, headers, said);
   const problem = fault(kind, message, more);
+  noteLimit(faultOf(problem)!, headers);
   // Half of an error is no JSON, so it cannot pass on as it is.
   if (said.length < BOUNDS.refusal.most) refusals.set(problem, { status, headers, body: said });
   throw problem;

@@ -1,8 +1,9 @@
 // What one answer ends, what is told of it, and how a client says that it tries again by itself.
+import { callFacts } from "../../kit/call-facts.ts";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Fault } from "../../../src/model/error.ts";
-import { comingBack } from "../../../src/walk/candidates/given-up.ts";
+import { faultOf } from "../../../src/model/error.ts";
+import { accountLimited } from "../../../src/walk/candidates/given-up.ts";
 import { RestingTargets } from "../../../src/walk/candidates/resting.ts";
 import { saysSo } from "../../../src/walk/candidates/client-retries.ts";
 import type { HostCandidate } from "../../../src/walk/mounted.ts";
@@ -18,15 +19,14 @@ function stage() {
       rests: ({ model, kind }, first) => void told.push(`${model} ${kind} ${first}`),
       recovered: ({ model }) => void told.push(`${model} again`),
     },
-    () => now,
-    () => 0,
+    { now: () => now, later: () => {} },
   );
   const candidate = (model: string): HostCandidate => {
     const name = { provider: "p", credential: "c", model, base: "http://p.test" };
     return { ...name, "~": { target: rests.target(name) } } as unknown as HostCandidate;
   };
   const refused = (one: HostCandidate, started = now) =>
-    rests.failed(one, { kind: "upstream_auth", message: "No." }, { pass: "plain", started });
+    rests.failed(one, { kind: "upstream_auth", message: "No." }, callFacts({ started }));
   return { rests, told, candidate, refused, later: (ms: number) => (now += ms) };
 }
 
@@ -34,17 +34,17 @@ it("an answer of any model ends the rest of its credential, and is told once", (
   const { rests, told, candidate, refused, later } = stage();
   const [one, other] = [candidate("m"), candidate("n")];
   refused(one);
-  expect([rests.resting(one)?.why, rests.resting(other)?.why]).toEqual([
+  expect([rests.resting(one, "k1")?.why, rests.resting(other, "k1")?.why]).toEqual([
     "upstream_auth",
     "upstream_auth",
   ]);
-  rests.answered(other, later(10));
-  expect([rests.resting(one), rests.resting(other), rests.list()]).toEqual([
+  rests.answered(other, later(10), "k1");
+  expect([rests.resting(one, "k1"), rests.resting(other, "k1"), rests.list()]).toEqual([
     undefined,
     undefined,
     [],
   ]);
-  rests.answered(one, later(10));
+  rests.answered(one, later(10), "k1");
   expect(told).toEqual(["null upstream_auth true", "null again"]);
 });
 
@@ -54,36 +54,27 @@ it("an answer that was asked for before the failure ends nothing", () => {
   const before = later(0);
   later(5);
   refused(one);
-  rests.answered(one, before);
-  expect(rests.resting(one)?.why).toBe("upstream_auth");
+  rests.answered(one, before, "k1");
+  expect(rests.resting(one, "k1")?.why).toBe("upstream_auth");
 });
 
-it("a client is told to wait for as long as a provider has said, and not for as long as is only supposed", () => {
-  const rests = new RestingTargets();
-  const candidate = (model: string, told?: number): HostCandidate => {
-    const target = rests.target({ provider: "p", credential: "c", model, base: "" });
-    // By the clock: what a client is told is counted from it.
-    let now = performance.now();
-    // Each time that it fails anew, twice as much is supposed.
-    for (let i = 0; i < 8; i++) {
-      const failure = {
-        kind: "rate_limited",
-        message: "No.",
-        ...(told && { retryAfterMs: told }),
-      } as const;
-      const of = { rests: "credential+model", probe: false, started: now } as const;
-      target.failed(now, failure, of, () => 0);
-      now = target.limit.until;
-    }
-    return { id: `p/${model}`, provider: "p", "~": { target } } as unknown as HostCandidate;
-  };
-  const told = (one: HostCandidate) => {
-    const failure: Fault = { kind: "rate_limited", message: "No." };
-    comingBack(failure, rests, [one]);
-    return failure.retryAfterMs;
-  };
-  expect(told(candidate("supposed"))).toBeLessThanOrEqual(15_000);
-  expect(told(candidate("said", 59_000))).toBe(60_000);
+it("a client whose account is limited is told what its provider said, and never more", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1_001, max: 300_000 }), fc.nat(400_000), (told, later) => {
+      let now = 1_000;
+      const rests = new RestingTargets(undefined, { now: () => now, later: () => {} });
+      const target = rests.target({ provider: "p", credential: "c", model: "m", base: "" });
+      const one = { id: "p/m", provider: "p", credential: "c", "~": { target } } as never;
+      const limited = { kind: "rate_limited", message: "No.", retryAfterMs: told } as const;
+      rests.failed(one, limited, callFacts({ started: now, scope: "account" }));
+      now += later;
+      const refuses = rests.rest(one, "k2")?.refuses ?? false;
+      expect(refuses).toBe(later < told - 1_000);
+      if (!refuses) return;
+      const problem = faultOf(accountLimited(rests, [one], "k2"))!;
+      expect(problem).toMatchObject({ kind: "rate_limited", retryAfterMs: told - later });
+    }),
+  );
 });
 
 it("a client that counts its own retries is believed, and nothing else is", () => {

@@ -39,6 +39,7 @@ export interface Resting {
   readonly why: string;
   readonly until: number;
   readonly state: string;
+  readonly refuses?: boolean;
 }
 
 export interface Recent {

@@ -67,14 +67,15 @@ function now(recent: Recent | undefined): Todo[] {
           },
         ]
       : []),
-    ...resting.slice(0, 4).map(({ provider, credential, model, why, until }) => ({
+    ...resting.slice(0, 4).map(({ provider, credential, model, why, until, refuses }) => ({
       id: `${provider} ${credential} ${model}`,
       bad: true,
-      said: html`<a href=${addressOf("/providers")}>${provider}${model ? `/${model}` : ""}</a> rests
-        after ${why}, until ${ago(until)}.`,
+      said: html`<a href=${addressOf("/providers")}>${provider}${model ? `/${model}` : ""}</a> is
+        cooling down after ${why}, until ${ago(until)};
+        ${refuses ? "no request is sent" : "tried last"}.`,
     })),
     ...(resting.length > 4
-      ? [{ id: "more", bad: true, said: `${resting.length - 4} more rest.` }]
+      ? [{ id: "more", bad: true, said: `${resting.length - 4} more are cooling down.` }]
       : []),
   ];
 }

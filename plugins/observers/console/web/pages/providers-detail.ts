@@ -1,4 +1,4 @@
-// One provider at length: what is known against it, what failed last, a call to try it, an end of its rest.
+// One provider at length: what is known against it, what failed last, a call to try it, an end of its cooldowns.
 import { html } from "htm/preact";
 import { useAct } from "../act.ts";
 import { icon } from "../parts/icons.ts";
@@ -11,11 +11,11 @@ import { ago, count, moment, span } from "../words.ts";
 import { type Credential, type Provider, stateOf, type Tests } from "./providers-shapes.ts";
 
 const STATES: Readonly<Record<string, string>> = {
-  refused: "its credential was refused",
-  told: "it rests as it asked to",
-  open: "it failed too often and is not asked",
-  half_open: "the next call goes to see",
-  recovering: "it answers again and gets a little more each time",
+  refused: "cooling down: its credential was rejected",
+  told: "cooling down: it sent retry-after",
+  open: "cooling down: its requests fail",
+  half_open: "cooldown over: the next request probes",
+  recovering: "recovering: gets more requests step by step",
 };
 
 export function ProviderDetail({
@@ -122,7 +122,7 @@ function TryIt({ one, again }: { one: Provider; again: () => void }) {
   >
     <p class="small quiet">
       One small call with each credential, to its cheapest chat model. The ledger has it under the
-      key <code>operator</code>. Waking ends a rest, in all processes.
+      key <code>operator</code>. Waking ends its cooldowns, in all processes.
     </p>
     ${[test.problem, wake.problem].map((problem) => problem && html`<${Trouble} problem=${problem} />`)}
     ${
@@ -157,7 +157,7 @@ const CREDENTIALS = [
             (rest) =>
               html`<div key=${rest.model}>
                 <span class="warn">${rest.model ?? "all models"}:</span>
-                ${` ${STATES[rest.state] ?? rest.state} (${rest.why})`}${rest.until > Date.now() && html`, until ${ago(rest.until)}`}
+                ${` ${STATES[rest.state] ?? rest.state} (${rest.why})`}${rest.until > Date.now() && html`, until ${ago(rest.until)}; ${rest.refuses ? "no request is sent" : "tried last"}`}
               </div>`,
           ),
   },

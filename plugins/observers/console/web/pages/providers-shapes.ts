@@ -5,6 +5,7 @@ export interface Rest {
   readonly state: string;
   readonly why: string;
   readonly until: number;
+  readonly refuses?: boolean;
   readonly model?: string;
 }
 

@@ -1,4 +1,4 @@
-// Providers: which answer, how fast, what rests and why.
+// Providers: which answer, how fast, what is cooling down and why.
 import { html } from "htm/preact";
 import { useAsk, type Answer } from "../data.ts";
 import { Box, Empty, Facts, Figures, Mark, SameAs, Shown } from "../parts/plain.ts";
@@ -40,10 +40,10 @@ function page(value: Health, answer: Answer<Health>, chosen: string, choose: (to
           note: leftOut.length > 0 ? `${leftOut.length} left out` : "all mounted",
         },
         {
-          name: "Resting now",
+          name: "Cooling down",
           value: count(rests.length),
           tone: rests.length > 0 ? "warn" : "good",
-          note: rests.length > 0 ? "see below" : "none rests",
+          note: rests.length > 0 ? "see below" : "none cools down",
         },
         { name: "Calls, last hour", value: brief(calls), title: count(calls) },
         {

@@ -14,7 +14,12 @@ interface Candidate {
   readonly protocol: string | null;
   readonly lane: "verbatim" | "translated";
   readonly closedBy?: string;
-  readonly resting?: { readonly state: string; readonly why: string; readonly until: number };
+  readonly resting?: {
+    readonly state: string;
+    readonly why: string;
+    readonly until: number;
+    readonly refuses?: boolean;
+  };
   readonly excluded?: { readonly by: string; readonly code: string; readonly message: string };
 }
 interface Explained {
@@ -220,8 +225,10 @@ function verdict({ excluded, resting, at }: Candidate & { at: number }) {
       <div class="small">${excluded.by}: <code>${excluded.code}</code></div>
       <div class="small faint break">${excluded.message}</div>`;
   if (resting)
-    return html`<${Mark} tone="warn">rests<//>
-      <div class="small faint">${resting.why}; tried after the others</div>`;
+    return html`<${Mark} tone="warn">cooling down<//>
+      <div class="small faint">
+        ${resting.why}; ${resting.refuses ? "no request is sent" : "tried after the others"}
+      </div>`;
   return html`<${Mark} tone=${at === 0 ? "good" : ""}
     >${at === 0 ? "asked first" : "asked next"}<//
   >`;

@@ -1,0 +1,56 @@
+// The words in which a target says what it knows.
+import type { ErrorKind } from "../../model/error.ts";
+
+/** What a kind of failure puts in cooldown, as ERRORS declares it. */
+export type Resting = "target" | "credential" | "credential+model";
+
+/**
+ * refused: its credential was rejected. told: its provider sent `retry-after`. open, half_open: its circuit breaker. recovering: it
+ * works again, and gets little more than it had before it failed.
+ */
+export type TargetState = "refused" | "told" | "open" | "half_open" | "recovering";
+
+export interface TargetRest {
+  readonly state: TargetState;
+  readonly why: ErrorKind;
+  readonly until: number;
+  /** No request is sent until then, not even where there is no other candidate. */
+  readonly refuses: boolean;
+}
+
+export interface TargetName {
+  readonly provider: string;
+  readonly credential: string;
+  readonly model: string;
+  /** Its endpoint's address; "" for a native endpoint without one. */
+  readonly base: string;
+}
+
+/**
+ * How a call came to be made. probe: an open breaker lets it through, to find out whether the target works. spare: its target is in
+ * cooldown, and no other was left.
+ */
+export type Pass = "plain" | "probe" | "spare";
+
+/** Of a call that failed. */
+export interface CallFacts {
+  readonly pass: Pass;
+  /** When it began. */
+  readonly started: number;
+  /** The key that it was made for. */
+  readonly who: string;
+  /** The request's id. */
+  readonly request: string;
+  /** The client sent the request before. */
+  readonly repeated: boolean;
+  /** No connection: nothing was sent. */
+  readonly unsent: boolean;
+  /** request: the failure concerns this request alone. account: the provider said that the account's limit is used up. */
+  readonly scope: "request" | "account" | undefined;
+}
+
+export const longer = (
+  a: TargetRest | undefined,
+  b: TargetRest | undefined,
+): TargetRest | undefined =>
+  a && b ? (b.until > a.until || (b.refuses && !a.refuses) ? b : a) : (a ?? b);

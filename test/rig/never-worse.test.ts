@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { judge, lineOf, played, ROWS, type RowResult } from "./never-worse.ts";
+
+// All of them mostly wait: side by side.
+it("a provider that fails in part, in bursts, or for one key: no request is worse off through the gateway", async () => {
+  const results = await played({ seconds: 10, seed: 7, rows: ROWS });
+  expect(results.flatMap(judge), results.map(lineOf).join("\n")).toEqual([]);
+});
+
+it("the judge finds what may be wrong", () => {
+  const share = (good: number, refused = 0) => ({ asked: 100, good, refused });
+  const fine: RowResult = {
+    row: ROWS[0]!,
+    direct: share(50),
+    through: share(52),
+    calls: 108,
+    requests: 100,
+  };
+  expect(judge(fine)).toEqual([]);
+  expect(judge({ ...fine, through: share(18) })).toHaveLength(1);
+  expect(judge({ ...fine, through: share(52, 3) })).toHaveLength(1);
+  expect(judge({ ...fine, calls: 130 })).toHaveLength(1);
+});

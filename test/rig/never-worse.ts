@@ -1,0 +1,298 @@
+// A provider that fails, called directly and through the real daemon, with the same requests at the same moments. The gateway must not be
+// worse: not for the failures of an outage, and not for the requests of another key. It prints both, and draws the goodput curve.
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { writeFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { curve, type Point } from "./goodput-curve.ts";
+import type { Rig, Verdict } from "./rig.ts";
+import { random } from "../../src/testing/random.ts";
+
+interface Stream {
+  readonly key: "first" | "second";
+  readonly rate: number;
+}
+
+interface Row {
+  readonly name: string;
+  readonly streams: readonly Stream[];
+  /** Whose share of successes is judged. */
+  readonly judged: Stream["key"];
+  /** How the provider answers; undefined: it succeeds. */
+  fails(of: Call): Failure | undefined;
+}
+
+interface Call {
+  readonly key: Stream["key"];
+  /** Since the beginning. */
+  readonly ms: number;
+  /** 0 to 1, of this request alone. */
+  readonly luck: number;
+}
+
+interface Failure {
+  readonly status: number;
+  readonly message: string;
+}
+
+const BUSY: Failure = { status: 529, message: "Overloaded." };
+
+export const failingShare = (p: number): Row => ({
+  name: `fails ${Math.round(p * 100)} % with 529`,
+  streams: [{ key: "first", rate: 20 }],
+  judged: "first",
+  fails: ({ luck }) => (luck < p ? BUSY : undefined),
+});
+
+export const ROWS: readonly Row[] = [
+  failingShare(0.5),
+  {
+    name: "fails for 1.5 s of every 5 s",
+    streams: [{ key: "first", rate: 20 }],
+    judged: "first",
+    fails: ({ ms }) => (ms % 5_000 < 1_500 ? BUSY : undefined),
+  },
+  {
+    name: "answers 500 to one key; another key",
+    streams: [
+      { key: "first", rate: 10 },
+      { key: "second", rate: 5 },
+    ],
+    judged: "second",
+    fails: ({ key }) => (key === "first" ? { status: 500, message: "It broke." } : undefined),
+  },
+  {
+    name: "answers 429 too large to one key; another key",
+    streams: [
+      { key: "first", rate: 2 },
+      { key: "second", rate: 20 },
+    ],
+    judged: "second",
+    fails: ({ key }) =>
+      key === "first"
+        ? { status: 429, message: "Request too large for m: Limit 10000, Requested 12000." }
+        : undefined,
+  },
+];
+
+export interface Share {
+  readonly asked: number;
+  readonly good: number;
+  /** Answers of the gateway itself, by code: no call was made. */
+  readonly refused: number;
+}
+
+const shareOf = ({ good, asked }: Share): number => good / asked;
+
+const LOST = 0.01;
+const CALLS = 1.1;
+/** Retries that each key has saved up. */
+const SAVED = 6;
+
+export interface NeverWorseOptions {
+  readonly seconds: number;
+  readonly seed: number;
+  readonly rows: readonly Row[];
+  /** Another checkout of the program. */
+  readonly root?: string | undefined;
+}
+
+export interface RowResult {
+  readonly row: Row;
+  readonly direct: Share;
+  readonly through: Share;
+  readonly calls: number;
+  readonly requests: number;
+}
+
+/** What is wrong with one row. */
+export function judge({ row, direct, through, calls, requests }: RowResult): string[] {
+  const wrong: string[] = [];
+  if (shareOf(through) < shareOf(direct) - LOST)
+    wrong.push(
+      `${row.name}: ${through.good} of ${through.asked} succeed, and ${direct.good} of ${direct.asked} directly`,
+    );
+  if (calls > CALLS * requests + SAVED)
+    wrong.push(`${row.name}: ${calls} calls for ${requests} requests`);
+  if (through.refused > 0)
+    wrong.push(`${row.name}: ${through.refused} were refused without a call`);
+  return wrong;
+}
+
+/** All rows side by side: each has a provider and a gateway of its own, and mostly waits. */
+export async function played(of: NeverWorseOptions): Promise<RowResult[]> {
+  const started = await Promise.all(of.rows.map((row) => begun(row, of)));
+  try {
+    return await Promise.all(started.map((one) => one.run()));
+  } finally {
+    await Promise.all(started.map((one) => one.end()));
+  }
+}
+
+async function begun(row: Row, { seconds, seed, root }: NeverWorseOptions) {
+  const up = await provider(row);
+  const daemon = await startGateway({
+    root,
+    yaml: `
+frontends: [chat-completions]
+middleware: [auth, limits, usage]
+store: memory
+providers:
+  up: { use: openai-compatible, with: { base_url: "${up.url}/gateway/v1", api_key: k } }
+`,
+  });
+  const second = await anotherKey(daemon);
+  const keys = { first: daemon.key, second };
+  return {
+    async end() {
+      await daemon[Symbol.asyncDispose]();
+      up.close();
+    },
+    async run(): Promise<RowResult> {
+      up.begin();
+      const counts = { direct: new Map<string, Share>(), through: new Map<string, Share>() };
+      const asked: Promise<void>[] = [];
+      await Promise.all(
+        row.streams.map(async ({ key, rate }, n) => {
+          const luck = random(seed + n);
+          const end = performance.now() + seconds * 1_000;
+          for (let next = performance.now(); next < end; next += 1_000 / rate) {
+            await sleep(Math.max(0, next - performance.now()));
+            const drawn = luck();
+            const send = async (way: keyof typeof counts, url: string) => {
+              const got = await once(url, keys[key], { key, luck: drawn });
+              const was = counts[way].get(key) ?? { asked: 0, good: 0, refused: 0 };
+              counts[way].set(key, {
+                asked: was.asked + 1,
+                good: was.good + Number(got === "good"),
+                refused: was.refused + Number(got === "refused"),
+              });
+            };
+            asked.push(
+              send("direct", `${up.url}/direct/v1/chat/completions`),
+              send("through", `${daemon.url}/v1/chat/completions`),
+            );
+          }
+        }),
+      );
+      await Promise.all(asked);
+      const requests = [...counts.through.values()].reduce((sum, one) => sum + one.asked, 0);
+      return {
+        row,
+        direct: counts.direct.get(row.judged)!,
+        through: counts.through.get(row.judged)!,
+        calls: up.calls(),
+        requests,
+      };
+    },
+  };
+}
+
+async function anotherKey(daemon: Daemon): Promise<string> {
+  const made = (await daemon.ask("keys.create", { name: "second" })) as unknown as { secret: string };
+  return made.secret;
+}
+
+/** Refused: by the gateway itself. */
+async function once(
+  url: string,
+  key: string,
+  of: Pick<Call, "key" | "luck">,
+): Promise<"good" | "failed" | "refused"> {
+  const res = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model: "up/m",
+      messages: [{ role: "user", content: `${of.key} ${of.luck}` }],
+    }),
+  });
+  const text = await res.text();
+  if (res.status === 200) return "good";
+  return /no_healthy_upstream|"resting"|rate_limit_exceeded/.test(text) ? "refused" : "failed";
+}
+
+async function provider(row: Row) {
+  let [calls, began] = [0, performance.now()];
+  /** A call that is made again has luck of its own. */
+  const seen = new Map<string, number>();
+  const server = createServer((req, res) => {
+    if (req.method !== "POST") return void res.writeHead(404).end();
+    const parts: Buffer[] = [];
+    req.on("data", (part: Buffer) => parts.push(part));
+    return void req.on("end", () => {
+      const through = req.url!.startsWith("/gateway/");
+      if (through) calls++;
+      const [key, said] = /"content":"(\w+) ([\d.e-]+)"/
+        .exec(Buffer.concat(parts).toString())!
+        .slice(1) as [Stream["key"], string];
+      const times = seen.get(`${through} ${said}`) ?? 0;
+      seen.set(`${through} ${said}`, times + 1);
+      const luck = (Number(said) + times * 0.618) % 1;
+      answered(res, row.fails({ key, luck, ms: performance.now() - began }));
+    });
+  });
+  server.keepAliveTimeout = 60_000;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls: () => calls,
+    begin: () => void ((began = performance.now()), (calls = 0)),
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const GOOD = JSON.stringify({
+  id: "c1",
+  object: "chat.completion",
+  created: 1,
+  model: "m",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+});
+
+function answered(res: ServerResponse, failure: Failure | undefined): void {
+  res.writeHead(failure?.status ?? 200, { "content-type": "application/json" });
+  const error = { message: failure?.message, type: "server_error", code: null };
+  res.end(failure ? JSON.stringify({ error }) : GOOD);
+}
+
+const percent = (of: Share): string => `${(100 * shareOf(of)).toFixed(1)} %`;
+
+export const lineOf = ({ row, direct, through, calls, requests }: RowResult): string =>
+  `${row.name}: direct ${percent(direct)}, through Tollgate ${percent(through)}; ${calls} calls for ${requests} requests, ${through.refused} refused`;
+
+const STEPS = 10;
+
+/** The curve of one checkout: how much succeeds where so much of the provider fails. */
+async function points(of: Omit<NeverWorseOptions, "rows">): Promise<Point[]> {
+  const rows = Array.from({ length: STEPS + 1 }, (_, i) => failingShare(i / STEPS));
+  const all: RowResult[] = [];
+  // Few at a time: each has a daemon.
+  for (let i = 0; i < rows.length; i += 4)
+    all.push(...(await played({ ...of, rows: rows.slice(i, i + 4) })));
+  return all.map(({ direct, through }, i) => ({
+    p: i / STEPS,
+    direct: shareOf(direct),
+    through: shareOf(through),
+  }));
+}
+
+export const rig: Rig = {
+  options: { seconds: 30, seed: 7, svg: "", before: "" },
+  async run({ seconds, seed, svg, before }, say): Promise<Verdict> {
+    const of = { seconds: Number(seconds), seed: Number(seed) };
+    const results = await played({ ...of, rows: ROWS });
+    for (const one of results) say(lineOf(one));
+    if (svg) {
+      const earlier = before ? await points({ ...of, root: before }) : undefined;
+      await writeFile(svg!, curve(await points(of), earlier));
+    }
+    const wrong = results.flatMap(judge);
+    return { wrong, counts: { rows: results.length, seconds: of.seconds }, seed: of.seed };
+  },
+};
