@@ -43,7 +43,7 @@ const MUTANTS = {
   // What fails is asked again and again, like all others.
   tireless: {
     in: "walk/targets/breaker.ts",
-    line: "if (this.#row < IN_A_ROW && !much) return false;",
+    line: "if (!enough) return false;",
     instead: "return false;",
   },
 } as const satisfies Record<string, ChangedSource>;

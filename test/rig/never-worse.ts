@@ -88,7 +88,7 @@ const shareOf = ({ good, asked }: Share): number => good / asked;
 const LOST = 0.01;
 const CALLS = 1.1;
 /** Retries that each key has saved up. */
-const SAVED = 6;
+const SAVED = 12;
 
 export interface NeverWorseOptions {
   readonly seconds: number;
@@ -190,7 +190,9 @@ providers:
 }
 
 async function anotherKey(daemon: Daemon): Promise<string> {
-  const made = (await daemon.ask("keys.create", { name: "second" })) as unknown as { secret: string };
+  const made = (await daemon.ask("keys.create", { name: "second" })) as unknown as {
+    secret: string;
+  };
   return made.secret;
 }
 

@@ -22,8 +22,6 @@ interface Failure {
   readonly reaction: Reaction;
   /** What it asks for is too long to be waited for here, or is not said. */
   readonly untold?: true;
-  /** The provider says how long to wait. */
-  readonly says?: true;
   readonly only?: "stream" | "whole";
 }
 
@@ -38,7 +36,6 @@ const refused = (
   kind,
   reaction: failing(status, "No.", more),
   ...(untold && { untold }),
-  ...(more.retryAfter && { says: true }),
 });
 
 /** What a model says that is well, in whatever protocol it is asked. */
@@ -171,7 +168,7 @@ const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
 );
 
 /** What the table says of it. */
-function expected({ stage, kind, untold, other, says }: Case) {
+function expected({ stage, kind, untold, other }: Case) {
   const again = untold ? undefined : againAfter(stage, kind);
   const next = other && STAGES[stage].next && ON.includes(kind);
   const more = again === "fresh" || next || again !== undefined;
@@ -179,7 +176,7 @@ function expected({ stage, kind, untold, other, says }: Case) {
   const rows = [ROW[STAGES[stage].row], ...(more ? ["unpriced"] : [])];
   if (more || stage === "content") return { calls, rows, ok: true, again: null, told: false };
   const worth = ERRORS[kind][1] === "next" && ERRORS[kind][2] !== "credential";
-  return { calls, rows, ok: false, again: String(worth), told: says === true };
+  return { calls, rows, ok: false, again: String(worth), told: worth };
 }
 
 describe.each(LANES)("from %s into %s", (from, into) => {
@@ -207,7 +204,7 @@ describe.each(LANES)("from %s into %s", (from, into) => {
     });
     const ask = async (one: Case) => {
       const { at, other, stream } = one;
-      // Its budget of retries is no part of this table.
+      // By the clock: its budget of retries is no part of this table.
       for (let i = 0; i < 50; i++) s.house.rests.budget("k1").add(performance.now());
       const before = up.requests.length;
       up.script({ [`POST /${at}/*`]: [one.reaction, hello] });

@@ -191,7 +191,7 @@ export class Attempts {
 
   /** A target that is likely to answer has an allowance of its own. */
   #mayFallBack({ "~": { target } }: HostCandidate): boolean {
-    const likely = target.well || target.healthy(this.#now, this.#who);
+    const likely = target.well || target.likely(this.#now, this.#who);
     return likely ? this.#x["~"].gen.rests.budget(this.#who).fallBack() : this.#spends();
   }
 

@@ -6,7 +6,7 @@ import type { RestingReading } from "../../plugin/readings.ts";
 import type { HostCandidate } from "../mounted.ts";
 import { RetryBudget } from "../targets/retry-budget.ts";
 import { Pause } from "../targets/pause.ts";
-import type { Clock } from "../targets/client-evidence.ts";
+import type { TargetClock } from "../targets/client-evidence.ts";
 import type { CallFacts, TargetName, TargetRest } from "../targets/target-rest.ts";
 import { UpstreamTarget } from "../targets/upstream-target.ts";
 
@@ -40,7 +40,7 @@ interface Ailment {
   readonly target: UpstreamTarget;
 }
 
-const CLOCK: Clock = {
+const CLOCK: TargetClock = {
   now: () => performance.now(),
   later: (ms, run) => void setTimeout(run, ms).unref(),
 };
@@ -57,10 +57,10 @@ export class RestingTargets {
   readonly #budgets = new BoundedMap<string, RetryBudget>(MOST);
   readonly #ailing = new BoundedMap<string, Ailment>(MOST);
   /** A monotonic clock, in milliseconds since the process began, and its timers. */
-  readonly clock: Clock;
+  readonly clock: TargetClock;
   readonly #tell: RestListener;
 
-  constructor(tell: RestListener = SILENT, clock: Clock = CLOCK) {
+  constructor(tell: RestListener = SILENT, clock: TargetClock = CLOCK) {
     this.#tell = tell;
     this.clock = clock;
   }

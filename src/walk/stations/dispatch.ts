@@ -10,7 +10,7 @@ import { clientOf } from "../candidates/client-retries.ts";
 import { accountLimited } from "../candidates/given-up.ts";
 import type { Try } from "../candidates/try.ts";
 import { isPromise } from "../../lib/promise.ts";
-import type { Place } from "../targets/concurrency-limit.ts";
+import type { CallPlace } from "../targets/concurrency-limit.ts";
 import type { HostExchange } from "../exchange.ts";
 import { heed, shown } from "../upstream/heed.ts";
 import { CallLife, type Present, type SentHead } from "./call-life.ts";
@@ -41,7 +41,7 @@ export async function dispatch(
   while (turn) {
     const { candidate, pass }: Try = turn;
     const { target } = candidate["~"];
-    let place: Place | undefined;
+    let place: CallPlace | undefined;
     if (pass === "spare")
       try {
         const waiting = target.place(clientOf(x), gen.gate.waitMs);
@@ -93,7 +93,7 @@ export async function dispatch(
 }
 
 /** Its turn among the calls that its client may have at a failing target. The wait is the provider's, as its answer would be. */
-async function waited(x: HostExchange, place: Promise<Place>): Promise<Place> {
+async function waited(x: HostExchange, place: Promise<CallPlace>): Promise<CallPlace> {
   const began = performance.now();
   try {
     return await place;

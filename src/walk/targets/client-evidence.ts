@@ -56,7 +56,7 @@ export class ClientEvidence {
     return this.#bad >= ENOUGH && all >= SAMPLES && this.#bad > SHARE * all;
   }
 
-  failed({ now, request, repeated, told }: FailedCall, clock: Clock): void {
+  failed({ now, request, repeated, told }: FailedCall, clock: TargetClock): void {
     this.#decay(now);
     this.#seen = now;
     this.#run++;
@@ -80,10 +80,10 @@ export class ClientEvidence {
     return this.breaker.answered(began);
   }
 
-  /** Most of this client's requests succeed. */
-  healthy(now: number): boolean {
+  /** At least half of this client's requests succeed, as far as is known. */
+  likely(now: number): boolean {
     this.#decay(now);
-    return this.breaker.closed && this.#bad <= SHARE * (this.#good + this.#bad);
+    return this.breaker.closed && this.#bad <= this.#good + 1;
   }
 
   /** The target itself works again: earlier failures are no evidence against it. */
@@ -107,7 +107,7 @@ export class ClientEvidence {
   }
 }
 
-export interface Clock {
+export interface TargetClock {
   readonly now: () => number;
   readonly later: Later;
 }

@@ -22,14 +22,14 @@ const AGAIN_MS = { least: 1_000, more: 1_000 };
 export type Later = (ms: number, run: () => void) => void;
 
 /** A call that the limit counts. */
-export interface Place {
+export interface CallPlace {
   /** The call is over. */
   leave(failed: boolean): void;
 }
 
 interface Waiter {
   over: boolean;
-  go(place: Place): void;
+  go(place: CallPlace): void;
   refuse(error: Error): void;
 }
 
@@ -61,9 +61,9 @@ export class ConcurrencyLimit {
   }
 
   /** A place, now or when the promise resolves. The promise rejects with 503 after `waitMs`. */
-  enter(waitMs: number, name: string): Place | Promise<Place> {
+  enter(waitMs: number, name: string): CallPlace | Promise<CallPlace> {
     if (!this.full) return this.#place();
-    const promise = new Promise<Place>((go, refuse) => {
+    const promise = new Promise<CallPlace>((go, refuse) => {
       const waiter: Waiter = { over: false, go, refuse };
       this.#waiting.push(waiter);
       this.#later(waitMs, () => this.#refuse(waiter, name));
@@ -83,7 +83,7 @@ export class ConcurrencyLimit {
     for (const waiter of this.#waiting.splice(0)) this.#go(waiter);
   }
 
-  #place(): Place {
+  #place(): CallPlace {
     this.#running++;
     const began = this.#now();
     let [counted, over] = [true, false];
@@ -128,7 +128,7 @@ export class ConcurrencyLimit {
 function unhealthy(name: string): Error {
   const problem = fault(
     "unavailable",
-    `Every recent request to ${name} failed, and the requests that may be tried at once are under way. Try again in a moment.`,
+    `Every recent request to ${name} failed, and the requests that may be tried at once are under way.`,
     {
       code: "no_healthy_upstream",
       retryAfterMs: Math.round(AGAIN_MS.least + AGAIN_MS.more * Math.random()),

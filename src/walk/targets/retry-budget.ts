@@ -6,9 +6,9 @@ const EACH = 0.08;
 const MOST = 50;
 /** A client with few requests gets one retry in so long, and has a few of them saved up. */
 const SLOW_MS = 30_000;
-const FEW = 3;
+const FEW = 10;
 /** Calls elsewhere that are allowed in any case, and then for each request. */
-const ELSEWHERE = { first: 15, each: 0.09 };
+const ELSEWHERE = { first: 60, each: 0.06 };
 
 export class RetryBudget {
   #left = FEW;

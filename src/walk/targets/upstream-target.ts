@@ -3,8 +3,8 @@
 // generations and reads no clock: every `now` is the monotonic one, in milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import { Breaker } from "./breaker.ts";
-import { ClientEvidence, ENOUGH, SAMPLES, SHARE, type Clock } from "./client-evidence.ts";
-import type { Place } from "./concurrency-limit.ts";
+import { ClientEvidence, ENOUGH, SAMPLES, SHARE, type TargetClock } from "./client-evidence.ts";
+import type { CallPlace } from "./concurrency-limit.ts";
 import { Latency } from "./latency.ts";
 import { Ramp } from "./ramp.ts";
 import type { Pause } from "./pause.ts";
@@ -36,7 +36,7 @@ export class UpstreamTarget {
   readonly account: Pause;
   /** Of its credential for this model. */
   readonly limit: Pause;
-  readonly #clock: Clock;
+  readonly #clock: TargetClock;
   readonly #window = new Window();
   /** Opened by several clients together, or where there is no connection. */
   readonly #breaker = new Breaker();
@@ -51,7 +51,7 @@ export class UpstreamTarget {
   #awaySince = -1;
   #latencies: readonly [whole: Latency, stream: Latency] | undefined;
 
-  constructor(name: TargetName, account: Pause, limit: Pause, clock: Clock) {
+  constructor(name: TargetName, account: Pause, limit: Pause, clock: TargetClock) {
     this.name = name;
     this.account = account;
     this.limit = limit;
@@ -162,8 +162,8 @@ export class UpstreamTarget {
   }
 
   /** A further call of this client is likely to succeed here. */
-  healthy(now: number, who: string): boolean {
-    return this.#breaker.closed && (this.#clients.get(who)?.healthy(now) ?? true);
+  likely(now: number, who: string): boolean {
+    return this.#breaker.closed && (this.#clients.get(who)?.likely(now) ?? true);
   }
 
   /** Whether a request of this client would have to wait. */
@@ -172,7 +172,7 @@ export class UpstreamTarget {
   }
 
   /** A place among the calls that this client may have here at once, where that is limited. */
-  place(who: string, waitMs: number): Place | Promise<Place> | undefined {
+  place(who: string, waitMs: number): CallPlace | Promise<CallPlace> | undefined {
     const { provider, model } = this.name;
     return this.#clients.get(who)?.limit?.enter(waitMs, `${provider}/${model}`);
   }

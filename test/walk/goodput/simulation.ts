@@ -248,6 +248,7 @@ class SimulatedCall {
       headers,
       stage,
     } = x["~"].make(candidate["~"].i) as Outcome;
+    // By the clock: a virtual one.
     await new Promise((resolve) => void setTimeout(resolve, ms));
     if (kind === undefined)
       return void x["~"].gen.rests.answered(candidate, started, x.identity.id);
