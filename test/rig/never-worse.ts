@@ -115,7 +115,8 @@ export function judge({ row, direct, through, calls, requests }: RowResult): str
     );
   if (calls > CALLS * requests + SAVED)
     wrong.push(`${row.name}: ${calls} calls for ${requests} requests`);
-  if (through.refused > 0)
+  // The limit on concurrent calls may refuse a few where a burst is long.
+  if (through.refused > LOST * through.asked)
     wrong.push(`${row.name}: ${through.refused} were refused without a call`);
   return wrong;
 }
