@@ -558,11 +558,11 @@ describe("errors", () => {
     expect(up.asked).toHaveLength(1);
   });
 
-  it("unknown paths and methods are told what there is", async () => {
+  it("an unknown path is a 404 that names it, a wrong method a 405", async () => {
     await using s = await scene({ frontend: toy(), providers: {} });
     const res = await fetch(`${s.url}/nope`);
     expect(res.status).toBe(404);
-    expect(await res.text()).toContain("POST /toy");
+    expect(await res.text()).toContain("There is no route GET /nope");
     expect((await fetch(`${s.url}/toy`)).status).toBe(405);
     expect((await fetch(`${s.url}/healthz`)).status).toBe(200);
   });

@@ -299,7 +299,6 @@ describe("another protocol's request", () => {
   it("is refused where leaving something out would change the answer", () => {
     for (const [param, more] of Object.entries<Partial<ChatRequest>>({
       n: { sampling: { n: 2 } },
-      stop: { output: { stop: ["\n"] } },
       modalities: { output: { modalities: ["text", "audio"] } },
     }))
       expect(refusal(more)).toMatchObject({ kind: "unsupported", param });
