@@ -275,7 +275,7 @@ models:
     );
     expect(again.code).toBe(0);
     expect(again.out).toMatch(/up\/good +\d+ /);
-    expect(again.out).toMatch(/rests  up default/);
+    expect(again.out).toMatch(/cooling down  up default/);
     expect(again.out).not.toContain("\u001b");
     expect((await run("top", "--window", "2d")).code).toBe(1);
   });

@@ -192,7 +192,7 @@ export class Attempts {
   /** A target that is likely to answer has an allowance of its own. */
   #mayFallBack({ "~": { target } }: HostCandidate): boolean {
     const likely = target.well || target.likely(this.#now, this.#who);
-    return likely ? this.#x["~"].gen.rests.budget(this.#who).fallBack() : this.#spends();
+    return (likely && this.#x["~"].gen.rests.budget(this.#who).fallBack()) || this.#spends();
   }
 
   /** It holds what another account has made, and says so: it may be asked once without that. */

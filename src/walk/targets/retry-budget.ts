@@ -1,14 +1,14 @@
 // How many further calls the requests of one client may cost, at all targets together: less than a tenth of its requests. It reads no
 // clock: every `now` is the monotonic one, in milliseconds.
 
-const EACH = 0.07;
+const EACH = 0.06;
 /** What is saved up, and what is owed, at most. */
 const MOST = 50;
 /** A client with few requests gets one retry in so long, and has a few of them saved up. */
 const SLOW_MS = 30_000;
 const FEW = 10;
 /** Calls elsewhere that are allowed in any case, and then for each request. */
-const ELSEWHERE = { first: 60, each: 0.05 };
+const ELSEWHERE = { first: 100, each: 0.03 };
 
 export class RetryBudget {
   #left = FEW;

@@ -265,7 +265,7 @@ describe("a budget of retries", () => {
             requests++;
           } else if (what === "elsewhere" ? budget.fallBack() : budget.take(what === "halved"))
             more++;
-          expect(more).toBeLessThanOrEqual(0.1 * requests + 61);
+          expect(more).toBeLessThanOrEqual(0.1 * requests + 101);
         }
       }),
     );
