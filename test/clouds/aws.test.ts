@@ -528,7 +528,7 @@ describe("money", () => {
           else if (what === "verbatim")
             await anthropic.messages.create({
               model: `bedrock/${model}`,
-              max_tokens: 50,
+              max_tokens: 9_000,
               messages: [{ role: "user", content: text }],
             });
           else if (what === "canvas")
