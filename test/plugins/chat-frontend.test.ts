@@ -47,6 +47,7 @@ test("it is served with the version, without it, and with it twice", async () =>
     "/v1/v1/chat/completions",
     "/openai/v1/chat/completions",
     "/openai/chat/completions",
+    "/v1beta/openai/chat/completions",
     "/openai/deployments/:model/chat/completions",
     "/openai/deployments/:provider/:model/chat/completions",
     "/openai/deployments/:provider/:vendor/:model/chat/completions",

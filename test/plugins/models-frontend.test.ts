@@ -299,12 +299,14 @@ describe("the key", () => {
     ).toThrowError(/two different keys/);
     expect(open.secret!({ authorization: "Bearer b" }, new URLSearchParams())).toBe("b");
     const at = (to: string) => [`/v1${to}`, to, `/v1/v1${to}`, `/openai/v1${to}`, `/openai${to}`];
+    const google = (to: string) => `/v1beta/openai${to}`;
     const deployed = (to: string) =>
       [":model", ":provider/:model", ":provider/:vendor/:model"].map(
         (model) => `/openai/deployments/${model}${to}`,
       );
     expect(strict.routes.flatMap((r) => r.path)).toEqual([
       ...at("/images/generations"),
+      google("/images/generations"),
       ...deployed("/images/generations"),
       ...at("/images/edits"),
       ...deployed("/images/edits"),

@@ -157,7 +157,7 @@ async function ask(
 ) {
   const words = path.endsWith("responses")
     ? { input: name }
-    : { max_tokens: 100, messages: [{ role: "user", content: name }] };
+    : { max_tokens: 3_000, messages: [{ role: "user", content: name }] };
   const more =
     path.endsWith("completions") && stream && !quiet
       ? { stream_options: { include_usage: true } }

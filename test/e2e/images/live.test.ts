@@ -115,7 +115,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
   const BAD: readonly (readonly [name: string, answer: Reaction, says: RegExp])[] = [
     ["down", { status: 503, body: "no" }, /503/],
     ["gone", { cut: { after: "nothing", how: "reset" } }, /cannot be reached/],
-    ["cut short", { ...list("gpt-image-9"), cut: { after: 20, how: "reset" } }, /reached/],
+    ["cut short", { ...list("gpt-image-9"), cut: { after: 20, how: "reset" } }, /broke off/],
     ["slow", { waitMs: 5_000, ...list("gpt-image-9") }, /no answer within 1 s/],
     ["huge", { headers: { "content-type": "application/json" }, body: HUGE }, /larger than/],
     [

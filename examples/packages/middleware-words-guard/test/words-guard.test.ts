@@ -96,8 +96,10 @@ async function heard(url: string, client: Client, model: string, stream: boolean
 function words(body: string): string {
   const parts = body.split("\n").flatMap((line) => /^(?:data: )?(\{.*)$/s.exec(line)?.[1] ?? []);
   const all: string[] = [];
-  const read = (_name: string, value: unknown) => (
-    typeof value === "string" && all.push(value),
+  // Members that each event of a stream repeats between the parts of a text.
+  const repeated = new Set(["role", "modelVersion", "responseId", "finishReason"]);
+  const read = (name: string, value: unknown) => (
+    typeof value === "string" && !repeated.has(name) && all.push(value),
     value
   );
   for (const part of body.startsWith("{") ? [body] : parts) JSON.parse(part, read);
