@@ -14,8 +14,9 @@ import type { Generation } from "../generation.ts";
 import { receipts } from "../candidates/privacy.ts";
 import { answerHeaders } from "../answer/answer-headers.ts";
 
-/** Clients read these statuses and recover, so the provider's own words travel with them. */
-const PASSED = new Set([400, 404, 413, 422, 429, 529]);
+/** Whether a provider's error is the client's to read as it is. Its other 4xx are about the operator's account, or about the gateway's own request. */
+const isPassed = (status: number): boolean =>
+  status >= 500 || [400, 404, 413, 422, 429].includes(status);
 
 /** Every error leaves here, in the client's protocol. Nothing that a plugin threw sets a status or a header by itself. */
 export function refuse(x: HostExchange, problem: unknown): void {
@@ -24,7 +25,7 @@ export function refuse(x: HostExchange, problem: unknown): void {
   inner.fault = fault;
   const { res, req } = inner;
   if (inner.gone || res.headersSent) return void res.destroy();
-  const told = passed(x, problem, fault) ?? rendered(x, fault);
+  const told = passed(x, problem, fault) ?? rendered(x, problem, fault);
   const body = Buffer.from(told.body);
   const headers: Record<string, string> = {
     "content-type": "application/json",
@@ -42,7 +43,7 @@ export function refuse(x: HostExchange, problem: unknown): void {
   for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
   const provider = providerOf(fault);
   if (provider !== undefined && inner.sent) headers["x-tollgate-provider"] = provider;
-  Object.assign(headers, retryHeaders(retryAfterOf(fault)));
+  Object.assign(headers, told.headersOfRetry);
   for (const [name, value] of told.headers) headers[name] ??= value;
   if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
   for (const [name, value] of answerHeaders(inner, true)) headers[name] ??= value;
@@ -57,11 +58,13 @@ interface WrittenError {
   status: number;
   body: string;
   headers: [string, string][];
+  headersOfRetry: Record<string, string>;
 }
 
-function rendered(x: HostExchange, fault: Fault): WrittenError {
+function rendered(x: HostExchange, problem: unknown, fault: Fault): WrittenError {
   const inner = x["~"];
-  const told = withRetry(shown(inner.gen, fault));
+  const isOpen = isOpenEnded(problem, fault);
+  const told = isOpen ? shown(inner.gen, fault) : withRetry(shown(inner.gen, fault));
   let refusal: ErrorAnswer | undefined;
   try {
     refusal =
@@ -73,11 +76,27 @@ function rendered(x: HostExchange, fault: Fault): WrittenError {
     );
   }
   return {
-    status: refusal?.status ?? ERRORS[fault.kind][0],
+    status: failedWith(problem, fault) ?? refusal?.status ?? ERRORS[fault.kind][0],
     body: JSON.stringify(refusal?.body ?? plain(told, x.id)),
     headers: [],
+    headersOfRetry: headersOfRetry(problem, fault),
   };
 }
+
+/** The status of a provider's error that is the client's to read. Every protocol can express it. */
+function failedWith(problem: unknown, fault: Fault): number | undefined {
+  const status = refusalOf(problem)?.status;
+  return status !== undefined && isPassed(status) && !isHopeless(fault) ? status : undefined;
+}
+
+/** Whether a provider failed and did not say when to retry. The gateway then does not either. */
+const isOpenEnded = (problem: unknown, fault: Fault): boolean =>
+  refusalOf(problem) !== undefined &&
+  typeof fault.retryAfterMs !== "number" &&
+  retryAfterOf(fault) !== undefined;
+
+const headersOfRetry = (problem: unknown, fault: Fault): Record<string, string> =>
+  isOpenEnded(problem, fault) ? { "x-should-retry": "true" } : retryHeaders(retryAfterOf(fault));
 
 /** The shape of errors where no protocol has one. */
 export const plain = (fault: Fault, id: string): JsonObject => ({
@@ -94,7 +113,7 @@ export const plain = (fault: Fault, id: string): JsonObject => ({
 function passed(x: HostExchange, problem: unknown, fault: Fault): WrittenError | undefined {
   const inner = x["~"];
   const refusal = refusalOf(problem);
-  if (!refusal || !PASSED.has(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")
+  if (!refusal || !isPassed(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")
     return undefined;
   if (isHopeless(fault)) return undefined;
   if (!String(refusal.headers["content-type"]).includes("json")) return undefined;
@@ -103,19 +122,34 @@ function passed(x: HostExchange, problem: unknown, fault: Fault): WrittenError |
     headers.push([name, inner.gen.mask(value)]),
   );
   const body = withoutSecrets(inner.gen, refusal.body.toString());
-  return body === undefined ? undefined : { status: refusal.status, body, headers };
+  return body === undefined
+    ? undefined
+    : { status: refusal.status, body, headers, headersOfRetry: headersOfRetry(problem, fault) };
 }
 
-/** The same text where it has no secret; undefined where it is no JSON, or is nested too deeply to be read. */
+/** An error body without secrets. Undefined if it is not JSON, contains no error, or is nested too deeply to be read. */
 function withoutSecrets(gen: Generation, text: string): string | undefined {
   try {
     const said = JSON.parse(text) as Json;
+    if (!saysWhy(said)) return undefined;
     const safe = JSON.stringify(gen.masked(said));
     return safe === JSON.stringify(said) ? text : safe;
   } catch {
     return undefined;
   }
 }
+
+/** Whether a client can find an error in a body. Vendors write `error`, `message`, or `detail`. */
+function saysWhy(body: Json): boolean {
+  const has = (name: string) => {
+    const value = isJsonObject(body) ? body[name] : undefined;
+    return isJsonObject(value) || (typeof value === "string" && value !== "");
+  };
+  return ["error", "message", "detail", "details"].some(has);
+}
+
+const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function unexpected(x: HostExchange, problem: unknown): Fault {
   x["~"].gen.log.error({ request: x.id, err: problem }, "an unexpected error");
