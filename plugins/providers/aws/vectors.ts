@@ -82,7 +82,8 @@ async function one(
 
 /** Cohere's own wire, as Bedrock has it. */
 export function invokedCohere(): Protocol<"embedding"> {
-  const own = cohereEmbeddings();
+  // Bedrock's requests are made here only: no client speaks its format to the gateway.
+  const { server: _, ...own } = cohereEmbeddings();
   const client = own.client!;
   return {
     ...own,
