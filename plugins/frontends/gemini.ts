@@ -60,7 +60,7 @@ export default defineFrontend({
       protocol,
       secret: (headers, query) => presented(headers, schemes, query),
       // Clients of OpenAI's API have a base URL below ours, and no route for all of its paths.
-      fault: (fault, x) => (x.path.startsWith(OPENAI) ? openai : google).fault(fault, { id: x.id }),
+      fault: (fault, x, to) => (x.path.startsWith(OPENAI) ? openai : google).fault(fault, to),
       routes: [
         {
           method: "POST",

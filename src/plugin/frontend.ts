@@ -20,8 +20,8 @@ export interface FrontendDef<O extends ObjectSchema = None> extends Plugin<O> {
 export interface Frontend {
   protocol?: Protocol;
   routes: readonly Route[];
-  /** Default: the protocol's. */
-  fault?(fault: Fault, x: Arrival): ErrorAnswer;
+  /** Writes an error before the headers of a response are sent. `to`: as for a protocol's `fault`. Default: the protocol's. */
+  fault?(fault: Fault, x: Arrival, to: { id: string; status?: number }): ErrorAnswer;
   /**
    * The only look at raw credentials: which header counts here, or which word of the query. `fail("unauthenticated")` says
    * which to use. Whatever it makes of the query, the host has taken `key`, `api_key` and `access_token` out of the address

@@ -88,8 +88,11 @@ export interface ServerHalf<K extends Kind> {
    * tried; any other throw is a 500. The call is billed either way.
    */
   whole(answer: ModelAnswer, to: AnswerContext): JsonObject | Buffer;
-  /** Writes an error before the head of an answer is out. A throw in it is told as a plain error of the host's. */
-  fault(fault: Fault, x: { id: string }): ErrorAnswer;
+  /**
+   * Writes an error before the headers of a response are sent. `status`: the provider's own status, which the client gets; a format that repeats the
+   * status in its body repeats this one. If it throws, the host writes a plain error.
+   */
+  fault(fault: Fault, x: { id: string; status?: number }): ErrorAnswer;
   /** Writes the answer to a token count. Absent: counts are refused. */
   count?(tokens: number): JsonObject;
   /** Request id and rate limits, by this protocol's names. `now`: Unix milliseconds, for names that count from it; codecs have no clock. */

@@ -106,7 +106,7 @@ beforeAll(async () => {
       reply(served.status, served.body);
     } catch (error) {
       const fault: Fault = faultOf(error) ?? { kind: "internal", message: String(error) };
-      const { status, body } = frontend.fault!(fault, x as unknown as Arrival);
+      const { status, body } = frontend.fault!(fault, x as unknown as Arrival, { id: "x1" });
       reply(status ?? ERRORS[fault.kind][0], body);
     }
   });

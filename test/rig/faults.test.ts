@@ -9,7 +9,7 @@ it("whatever a provider does, its client is told in its protocol, and the ledger
 
 it.each([
   ["shapeless", "500", /^500: no type: .*messages into/],
-  ["billed", "500", /^500: 502 \S+, estimated/],
+  ["billed", "500", /^500: 500 \S+, estimated/],
   ["late", "a head that comes byte by byte", /: it took \d+ ms/],
   ["unhandled", "none: the control", /^the daemon says: .*planted/],
 ] as const)(

@@ -22,6 +22,8 @@ interface Failure {
   readonly reaction: Reaction;
   /** What it asks for is too long to be waited for here, or is not said. */
   readonly untold?: true;
+  /** An error of the provider without a time: the gateway adds none. */
+  readonly timeless?: true;
   readonly only?: "stream" | "whole";
 }
 
@@ -36,6 +38,7 @@ const refused = (
   kind,
   reaction: failing(status, "No.", more),
   ...(untold && { untold }),
+  ...(more.retryAfter === undefined && { timeless: true as const }),
 });
 
 /** What a model says that is well, in whatever protocol it is asked. */
@@ -168,7 +171,7 @@ const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
 );
 
 /** What the table says of it. */
-function expected({ stage, kind, untold, other }: Case) {
+function expected({ stage, kind, untold, timeless, other }: Case) {
   const again = untold ? undefined : againAfter(stage, kind);
   const next = other && STAGES[stage].next && ON.includes(kind);
   const more = again === "fresh" || next || again !== undefined;
@@ -176,7 +179,7 @@ function expected({ stage, kind, untold, other }: Case) {
   const rows = [ROW[STAGES[stage].row], ...(more ? ["unpriced"] : [])];
   if (more || stage === "content") return { calls, rows, ok: true, again: null, told: false };
   const worth = ERRORS[kind][1] === "next" && ERRORS[kind][2] !== "credential";
-  return { calls, rows, ok: false, again: String(worth), told: worth };
+  return { calls, rows, ok: false, again: String(worth), told: worth && !timeless };
 }
 
 describe.each(LANES)("from %s into %s", (from, into) => {

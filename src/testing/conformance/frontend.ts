@@ -57,11 +57,13 @@ function shape({ routes, protocol }: Frontend): void {
 }
 
 function refusals({ fault, protocol }: Frontend): void {
-  const say = fault ?? protocol?.server?.fault;
-  if (!say) return;
+  const server = protocol?.server;
+  if (!fault && !server) return;
+  const to = { id: "x1" };
   for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
     const message = `Something went wrong (${kind}).`;
-    const { status, body } = say(freeze({ kind, message }), pretend.arrival());
+    const told = freeze({ kind, message });
+    const { status, body } = fault ? fault(told, pretend.arrival(), to) : server!.fault(told, to);
     assert.ok(status === undefined || (status >= 400 && status < 600), `${kind}: status ${status}`);
     const text = JSON.stringify(body);
     if (kind !== "internal")

@@ -65,10 +65,12 @@ function rendered(x: HostExchange, problem: unknown, fault: Fault): WrittenError
   const inner = x["~"];
   const isOpen = isOpenEnded(problem, fault);
   const told = isOpen ? shown(inner.gen, fault) : withRetry(shown(inner.gen, fault));
+  const status = failedWith(problem, fault);
   let refusal: ErrorAnswer | undefined;
   try {
+    const to = { id: x.id, ...(status !== undefined && { status }) };
     refusal =
-      inner.frontend.frontend.fault?.(told, x) ?? inner.frontend.server?.fault(told, { id: x.id });
+      inner.frontend.frontend.fault?.(told, x, to) ?? inner.frontend.server?.fault(told, to);
   } catch (error) {
     inner.gen.log.error(
       { request: x.id, err: error },
@@ -76,7 +78,7 @@ function rendered(x: HostExchange, problem: unknown, fault: Fault): WrittenError
     );
   }
   return {
-    status: failedWith(problem, fault) ?? refusal?.status ?? ERRORS[fault.kind][0],
+    status: status ?? refusal?.status ?? ERRORS[fault.kind][0],
     body: JSON.stringify(refusal?.body ?? plain(told, x.id)),
     headers: [],
     headersOfRetry: headersOfRetry(problem, fault),
@@ -139,11 +141,11 @@ function withoutSecrets(gen: Generation, text: string): string | undefined {
   }
 }
 
-/** Whether a client can find an error in a body. Vendors write `error`, `message`, or `detail`. */
+/** Whether a client can find an error in a body. Vendors write `error`, `message`, or `detail`. A page of HTML in one of them is none. */
 function saysWhy(body: Json): boolean {
   const has = (name: string) => {
     const value = isJsonObject(body) ? body[name] : undefined;
-    return isJsonObject(value) || (typeof value === "string" && value !== "");
+    return isJsonObject(value) || (typeof value === "string" && /^\s*[^<\s]/.test(value));
   };
   return ["error", "message", "detail", "details"].some(has);
 }

@@ -8,7 +8,9 @@ const MESSAGES: { readonly [status: number]: string } = {
   401: "authentication_error",
   429: "rate_limit_error",
   500: "api_error",
+  502: "api_error",
   503: "api_error",
+  504: "timeout_error",
   529: "overloaded_error",
 };
 

@@ -422,27 +422,21 @@ export const FAULTS: readonly Fault[] = [
       answer: failing(429, { "retry-after": after }),
     }),
   ),
-  { name: "500", ...both(refused(502, "*", "void")), answer: failing(500) },
-  // Messages has a status of its own for it.
-  {
-    name: "503",
-    ...both(refused(503, "*", "void"), refused(529, "*", "void")),
-    answer: failing(503),
-  },
-  {
-    name: "529",
-    ...both(refused(503, "*", "void"), refused(529, "*", "void")),
-    answer: failing(529),
-  },
+  // A provider's own failure keeps its status in every protocol.
+  ...[500, 502, 503, 504, 529].map((status): Fault => ({
+    name: `${status}`,
+    ...both(refused(status, "*", "void")),
+    answer: failing(status),
+  })),
   { name: "401", ...both(refused(502, "*", "void")), answer: failing(401) },
   {
     name: "an error as a page of HTML",
-    ...both(refused(502, "*", "void")),
+    ...both(refused(500, "*", "void")),
     answer: () => html(500, "<h1>Oops</h1>"),
   },
   {
     name: "an error in JSON with HTML in it",
-    ...both(refused(502, "*", "void")),
+    ...both(refused(500, "*", "void")),
     answer: () => json({ error: "<html><script>alert(1)</script></html>" }, 500),
   },
   {

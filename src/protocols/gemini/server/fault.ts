@@ -29,11 +29,13 @@ const STATUS: Record<ErrorKind, string> = {
   internal: "INTERNAL",
 };
 
-export const fault = (f: Fault): ErrorAnswer => ({ body: faultBody(f) });
+export const fault = (f: Fault, x: { status?: number }): ErrorAnswer => ({
+  body: faultBody(f, x.status),
+});
 
-export const faultBody = (f: Fault): JsonObject => ({
+export const faultBody = (f: Fault, status: number = ERRORS[f.kind][0]): JsonObject => ({
   error: {
-    code: ERRORS[f.kind][0],
+    code: status,
     message: f.message,
     status: STATUS[f.kind],
     details: detailsOf(f),
