@@ -3,7 +3,7 @@ import { recordings, replay, startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
-const [hello] = recordings("test/recordings/native");
+const hello = recordings("test/recordings/native").find(({ name }) => name === "hello");
 
 test("it answers whole and streamed, and the ledger has what was used", async () => {
   await using at = await startGateway({
