@@ -248,9 +248,11 @@ export async function written(
   const { gateway } = stage;
   const said = { messages: [{ role: "user", content: "Hello" }] };
   for (const [i, payload] of PAYLOADS.entries()) {
+    // Names with control characters are refused; a model's name is what a client sends.
+    const name = payload.replaceAll(/\p{C}/gu, "");
     const { secret } = (await gateway.ask("keys.create", {
-      name: payload,
-      labels: { team: payload, [`label${i}`]: payload },
+      name,
+      labels: { team: name, [`label${i}`]: name },
       models: ["*"],
     })) as { secret: string };
     for (const model of ["acme/echo", payload.replaceAll(/\s/g, "")])
