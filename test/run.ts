@@ -40,7 +40,7 @@ const TOOLS: Readonly<Record<string, readonly [string, ...string[]]>> = {
 /** Folders of tests that start a gateway. */
 const WITH_GATEWAY = ["test/e2e", "test/rig", "test/clients"];
 /** If more files than this fail, none of them is run again: the failures are no coincidence. */
-const MOST_AGAIN = 5;
+const MOST_AGAIN = 10;
 /** How many files the list of the most expensive ones has. */
 const LISTED = 40;
 
