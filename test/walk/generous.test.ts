@@ -13,7 +13,9 @@ describe("what a hard budget holds", () => {
       }),
       { numRuns: 25 },
     );
-    // The law is about requests that leave.
+    // The law is about requests that leave. Many are refused, so more are drawn until enough have left.
+    for (let seed = 0; seed < 500 && one.counts.left <= 3; seed++)
+      expect(await one.try(seed)).toBeUndefined();
     expect(one.counts.left, `of ${one.counts.asked}`).toBeGreaterThan(3);
   });
 });
