@@ -16,7 +16,9 @@ import { answerHeaders } from "../answer/answer-headers.ts";
 
 /** Whether a provider's error is the client's to read as it is. Its other 4xx are about the operator's account, or about the gateway's own request. */
 const isPassed = (status: number): boolean =>
-  status >= 500 || [400, 404, 413, 422, 429].includes(status);
+  isFailure(status) || [400, 404, 413, 422, 429].includes(status);
+
+const isFailure = (status: number): boolean => status >= 500 && status < 600;
 
 /** Every error leaves here, in the client's protocol. Nothing that a plugin threw sets a status or a header by itself. */
 export function refuse(x: HostExchange, problem: unknown): void {
@@ -123,17 +125,17 @@ function passed(x: HostExchange, problem: unknown, fault: Fault): WrittenError |
   answering(inner.frontend.protocol?.headers?.response, refusal.headers, (name, value) =>
     headers.push([name, inner.gen.mask(value)]),
   );
-  const body = withoutSecrets(inner.gen, refusal.body.toString());
+  const body = withoutSecrets(inner.gen, refusal.body.toString(), isFailure(refusal.status));
   return body === undefined
     ? undefined
     : { status: refusal.status, body, headers, headersOfRetry: headersOfRetry(problem, fault) };
 }
 
-/** An error body without secrets. Undefined if it is not JSON, contains no error, or is nested too deeply to be read. */
-function withoutSecrets(gen: Generation, text: string): string | undefined {
+/** An error body without secrets. Undefined if it is not JSON, is nested too deeply to be read, or is the body of a failure and contains no error. */
+function withoutSecrets(gen: Generation, text: string, isFailed: boolean): string | undefined {
   try {
     const said = JSON.parse(text) as Json;
-    if (!saysWhy(said)) return undefined;
+    if (isFailed && !saysWhy(said)) return undefined;
     const safe = JSON.stringify(gen.masked(said));
     return safe === JSON.stringify(said) ? text : safe;
   } catch {
