@@ -30,6 +30,7 @@ export * from "./limit.ts";
 export * from "./identity.ts";
 export * from "./account.ts";
 export * from "./outgoing.ts";
+export * from "./survey.ts";
 export * from "./protocol.ts";
 export * from "./exchange.ts";
 export * from "./call.ts";

@@ -3,14 +3,15 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import type { Fault } from "../model/error.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
-import type { Feature, ModelInfo } from "../model/facts.ts";
+import type { ModelInfo } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Unit, Usage } from "../model/usage.ts";
-import type { RequestExtent, Work } from "../model/work.ts";
-import type { Body, Field, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
+import type { Work } from "../model/work.ts";
+import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
-import type { Named, Review } from "./look.ts";
+import type { Review } from "./look.ts";
 import type { LimitState } from "./limit.ts";
+import type { Conversation, Survey } from "./survey.ts";
 
 /** generate: metered · count: answered or estimated · relay: same protocol only, the client's method and query kept (retrieve, cancel…). */
 export type Op = "generate" | "count" | "relay";
@@ -151,6 +152,11 @@ export interface ClientHalf<K extends Kind> {
    * `lose`. `leave` is called before the hooks of middlewares; a `fail()` in it ends that call as the provider's refusal would.
    */
   bound?: { codes: readonly string[]; leave(out: Outgoing, of: CallContext): Sync };
+  /**
+   * How many stop sequences this format has a field for; `request` leaves the others to `cutAt`. If another endpoint of the same
+   * provider takes all stop sequences of a request, the host calls that one. Default: any number.
+   */
+  stops?: number;
   /** Bounds the output. Without it, hard budgets cannot use this endpoint. */
   cap?(out: Outgoing, tokens: number): Sync;
   /**
@@ -216,35 +222,6 @@ export interface RelaySink {
    * has not told the client, the relay tells it.
    */
   finish(reason: FinishReason): Opt<Usage>;
-}
-
-/** features: capabilities and privacy · the rest: the reserve. */
-export interface Survey extends RequestExtent {
-  features: readonly Feature[];
-  /** As the client asks for it; what upstream reports wins. */
-  tier?: Opt<string>;
-  /** What a price's multipliers ask for: { speed: "fast" }. */
-  facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
-  /** Pictures, sound, documents: how many, and how many bytes of the body they are. */
-  media?: Opt<{ count: number; bytes: number }>;
-  /** Other models that it names: each may be asked as well, and is billed at its own price. `uses`: how often, where it says so. */
-  models?: Opt<readonly { model: string; uses?: Opt<number> }[]>;
-  /** How often tools that upstream runs may run, where the request bounds it. */
-  runs?: Opt<number>;
-  /** Upstream reads more than stands here: something that it keeps is named. */
-  kept?: Opt<boolean>;
-  /** What it names that is not its own: models, tools, state. Absent: the host looks for itself. */
-  named?: Opt<Named>;
-  /** What is asked needs work on the answer that bytes in passing cannot get: this request is translated. */
-  translate?: Opt<boolean>;
-}
-
-/** By what the turns of one conversation are known to belong together. The host compares it, as a hash with the key's id, and keeps none of it. */
-export interface Conversation {
-  /** What the client calls it, in a field that is meant for that: it counts before all else. At most 256 characters. */
-  name?: Opt<string>;
-  /** How it begins, in parts that later turns do not change: instructions, tools, the first turn of the user. */
-  begins: readonly Opt<Field>[];
 }
 
 /** How a codec says what it could not carry. */

@@ -4,7 +4,7 @@
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { Named } from "../plugin/look.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
-import type { Survey } from "../plugin/protocol.ts";
+import type { Survey } from "../plugin/survey.ts";
 import { amountsIn } from "./amounts.ts";
 import { list, object } from "./json.ts";
 import { hostedBy } from "./look/index.ts";

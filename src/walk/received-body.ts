@@ -1,7 +1,8 @@
 import type { Span } from "../lib/json.ts";
 import type { Body } from "../model/values.ts";
 import type { RouteInput } from "../plugin/frontend.ts";
-import type { Op, Survey } from "../plugin/protocol.ts";
+import type { Op } from "../plugin/protocol.ts";
+import type { Survey } from "../plugin/survey.ts";
 import type { Target } from "../plugin/store.ts";
 import type { FormLayout } from "./form/body.ts";
 

@@ -120,11 +120,11 @@ async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void>
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
   const findings = x["~"];
-  const { gen, frontend, received } = findings;
+  const { gen, frontend, received, rewritten } = findings;
   const { survey, pinned } = received!;
   const inspecting = inspect(x);
   if (inspecting) await inspecting;
-  const routing = route({ gen, frontend, x, work: x.work, survey, pinned, findings });
+  const routing = route({ gen, frontend, x, work: x.work, survey, pinned, rewritten, findings });
   const plan = "candidates" in routing ? routing : await routing;
   if (x.op === "count") return count(x, plan);
   if (x.op === "relay") return carry(x, plan);

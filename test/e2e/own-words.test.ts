@@ -78,16 +78,20 @@ it.each(["mchat/model", "mresp/gpt-4o", "mresp/gpt-5"])(
   },
 );
 
-it.each(["mresp/model", "monly/model"])(
-  "%s: a stop sequence is emulated and declared",
-  async (model) => {
-    const { response, asked } = await message({ model, stop_sequences: ["END"] });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("x-tollgate-warnings")).toBe("emulated;field=stop_sequences");
-    expect(asked.map(({ path }) => path)).toEqual(["/v1/responses"]);
-    expect(asked[0]!.json()).not.toHaveProperty("stop");
-  },
-);
+it("a stop sequence goes to the endpoint of the provider that takes it", async () => {
+  const { response, asked } = await message({ model: "mresp/model", stop_sequences: ["END"] });
+  expect([response.status, response.headers.get("x-tollgate-warnings")]).toEqual([200, null]);
+  expect(asked.map(({ path }) => path)).toEqual(["/v1/chat/completions"]);
+  expect(asked[0]!.json()).toMatchObject({ stop: ["END"] });
+});
+
+it("a stop sequence is emulated and declared if no endpoint takes it", async () => {
+  const { response, asked } = await message({ model: "monly/model", stop_sequences: ["END"] });
+  expect(response.status).toBe(200);
+  expect(response.headers.get("x-tollgate-warnings")).toBe("emulated;field=stop_sequences");
+  expect(asked.map(({ path }) => path)).toEqual(["/v1/responses"]);
+  expect(asked[0]!.json()).not.toHaveProperty("stop");
+});
 
 it("warnings name the client's own fields", async () => {
   const { response } = await message({
@@ -134,7 +138,8 @@ it.each([
   ["mchat/model", "verbatim"],
   ["monly/model", "translated"],
 ])("a failed request to %s is logged with its lane", async (model, lane) => {
-  const no = json({ error: { message: "no" } }, 422);
+  // Refusals of one code share a line for a minute.
+  const no = json({ error: { message: "no", code: `no_${lane}` } }, 422);
   const before = speaking(say("Hello"));
   up.script({ "POST /v1/chat/completions": no, "POST /v1/responses": no });
   const { response } = await chat({ model });

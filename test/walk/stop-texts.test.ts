@@ -2,8 +2,8 @@
 // provider is told to stop, and what it made is billed.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ModelEvent, Settle } from "tollgate/plugin";
-import { answering, encode } from "tollgate/testing";
+import type { ModelEvent, ModelRequest, Settle } from "tollgate/plugin";
+import { answering, asking, encode } from "tollgate/testing";
 import { stoppingAt } from "../../src/walk/answer/stop-texts.ts";
 import { worked } from "../kit/processor.ts";
 import { backend, scene } from "../kit/scene.ts";
@@ -167,3 +167,53 @@ describe.each(["chat-completions", "messages", "gemini"])("a client of %s", (id)
     expect([got.status, up.asked.length]).toEqual([400, 0]);
   });
 });
+
+const texts = (count: number) => Array.from({ length: count }, (_, i) => `END${i}`);
+const UPSTREAMS = ["chat-completions", "messages", "responses", "gemini"] as const;
+
+it.each(UPSTREAMS)("%s leaves to the host what it declares, and no other stop sequence", (id) => {
+  const { client } = chats[id]!;
+  for (let count = 0; count <= 8; count++) {
+    const request = chats["messages"]!.server!.request(
+      { ...LEAST["messages"], model: "p/m", stop_sequences: texts(count) } as never,
+      "generate",
+    );
+    const cut: string[] = [];
+    const cutAt = (all: readonly string[]) => cut.push(...all);
+    client!.request(request as never, Object.create(asking(), { cutAt: { value: cutAt } }));
+    expect(cut).toEqual(texts(count).slice(client!.stops ?? Infinity));
+  }
+});
+
+const ENDPOINTS = UPSTREAMS.flatMap((one) =>
+  UPSTREAMS.filter((other) => other !== one).map((other) => [one, other] as const),
+);
+
+it.each(ENDPOINTS)(
+  "a provider with %s and %s: the first that takes all of them is called",
+  async (...ids) => {
+    await using up = await backend((_req, res) => void res.writeHead(500).end("{}"));
+    await using s = await scene({
+      frontend: chats["messages"]!,
+      // No endpoint gets the client's bytes as they are.
+      hooks: [{ rewrite: (request: ModelRequest) => request }],
+      attempts: { target: 1, all: 1 },
+      providers: {
+        p: {
+          endpoints: ids.map((id) => ({
+            protocol: chats[id]!,
+            base: `${up.base}/${id}`,
+            auth: "none" as const,
+          })),
+        },
+      },
+    });
+    for (const count of [0, 1, 4, 5, 6]) {
+      await s.ask({ ...LEAST["messages"], stop_sequences: texts(count), model: "p/m" });
+      // The client's own format comes first.
+      const order = ids.toSorted((a, b) => Number(b === "messages") - Number(a === "messages"));
+      const takes = order.find((id) => (chats[id]!.client!.stops ?? Infinity) >= count);
+      expect(up.asked.at(-1)!.url, `${count}`).toContain(`/${takes ?? order[0]}/`);
+    }
+  },
+);

@@ -9,7 +9,7 @@ import { fault as faultFrom } from "./client/fault.ts";
 import { cap } from "./client/cap.ts";
 import { prepare } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
-import { request as requestTo } from "./client/request.ts";
+import { MOST_STOPS, request as requestTo } from "./client/request.ts";
 import { stream as streamFrom } from "./client/stream.ts";
 import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
@@ -59,6 +59,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
     whole: (body, emit, of) => wholeFrom(body, emit, of, dialect),
     fault: faultFrom,
     prepare: (out, of) => prepare(out, of, dialect),
+    stops: MOST_STOPS,
     cap: (out, tokens) => cap(out, tokens, dialect),
     thinks: (out, of) => mayThink(out, offFields(of, traitsOf(dialect, of.model))),
     relay: (sink, to) => relay(sink, to, dialect),

@@ -1,7 +1,7 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
 import type { Feature } from "../../model/facts.ts";
 import type { Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { isOn, number } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";

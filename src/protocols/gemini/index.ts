@@ -14,7 +14,7 @@ import { cap } from "./client/cap.ts";
 import { count } from "./client/count.ts";
 import { prepare } from "./client/prepare.ts";
 import { GeminiReader, type GeminiReaderOptions } from "./client/reader.ts";
-import { request } from "./client/request.ts";
+import { MOST_STOPS, request } from "./client/request.ts";
 import { relay } from "./client/relay.ts";
 import { tierOf } from "./client/tap.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
@@ -54,6 +54,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     fault: failure,
     count,
     prepare,
+    stops: MOST_STOPS,
     cap,
     thinks: (out, of) =>
       mayThink(out, traitsOf(dialect, of.model).off === false ? [] : ["generationConfig"]),

@@ -1,6 +1,6 @@
 // One look at a body, as a client wrote it or as it leaves: what it may cost, and what upstream would run or keep.
 import type { Body, JsonObject } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { featuresOf, hostedBy, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
 import type { Feature } from "../../model/facts.ts";

@@ -2,7 +2,7 @@
 import type { Feature } from "../../model/facts.ts";
 import { areaOf } from "../../model/image-work.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { isObject, isOn, numeric, text } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";

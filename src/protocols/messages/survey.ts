@@ -1,6 +1,6 @@
 import type { Feature } from "../../model/facts.ts";
 import type { Body, Json } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { featuresOf, hostedBy, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
 import { isObject, list, number } from "../json.ts";

@@ -1,6 +1,6 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
 import type { Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { isObject, list } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 

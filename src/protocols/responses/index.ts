@@ -75,6 +75,8 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       count,
       bound,
       prepare: (out, of) => prepare(out, of, dialect),
+      // The API has no field for them.
+      stops: 0,
       cap,
       thinks: (out) => mayThink(out, ["reasoning"]),
       tools: COUNTED,

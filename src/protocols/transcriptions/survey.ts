@@ -1,7 +1,7 @@
 // One look at a body of this protocol, on both lanes: what it may cost, and what it names.
 import { heardIn } from "../../model/transcript-work.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { isOn } from "../json.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";

@@ -2,7 +2,7 @@
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../mounted.ts";
 import type { LeftOut } from "./findings.ts";

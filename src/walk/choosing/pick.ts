@@ -3,7 +3,7 @@
 // so is what a route hook says.
 import type { Work } from "../../model/work.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import type { Usual } from "../../money/usual.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
 

@@ -1,5 +1,5 @@
 import type { Circumstances } from "../../money/price.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 

@@ -4,7 +4,7 @@ import { fail } from "../../model/error.ts";
 import { capOf, inputAtMost, inputUpTo, type Other } from "../../money/estimate.ts";
 import { toolUnits } from "../../model/tool-units.ts";
 import type { Unit } from "../../model/usage.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import { lowered } from "../../protocols/amounts.ts";
 import type { HostCall } from "../call.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";

@@ -4,7 +4,7 @@ import { largestOf } from "../../model/image-work.ts";
 import { fail } from "../../model/error.ts";
 import { toolUnits } from "../../model/tool-units.ts";
 import type { Limit } from "../../plugin/limit.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import type { HostCall } from "../call.ts";
 import { chargesOf, reserveRow } from "./charges.ts";
 import { measure } from "./request-measure.ts";

@@ -3,10 +3,11 @@ import { pathNamed } from "../upstream/path.ts";
 import { lasts, satisfies } from "../../catalogue/policy.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Feature } from "../../model/facts.ts";
+import type { ModelRequest } from "../../model/request.ts";
 import type { Work } from "../../model/work.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Survey } from "../../plugin/survey.ts";
 import type { ReceivedBody } from "../received-body.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
@@ -15,6 +16,7 @@ import type { LeftOut, RouteFindings } from "../candidates/findings.ts";
 import { clientOf } from "../candidates/client-retries.ts";
 import { leave, noneLeft } from "../candidates/left-out.ts";
 import { atOneAccount } from "../candidates/one-account.ts";
+import { oneEach } from "../candidates/one-each.ts";
 import { matches } from "../candidates/pattern.ts";
 import { permit } from "../answer/pictures.ts";
 import { policyOf } from "../candidates/policy.ts";
@@ -32,6 +34,8 @@ export interface RouteInputs {
   readonly survey: Survey;
   readonly pinned: ReceivedBody["pinned"];
   readonly findings: RouteFindings;
+  /** As middleware changed it; absent: it is the client's own. */
+  readonly rewritten?: ModelRequest | undefined;
   /** In place of chance and of what this process has measured, where nothing is asked. */
   readonly supposed?: Pick<PickInputs, "chance" | "reckoned">;
 }
@@ -218,7 +222,7 @@ function planned(
               c.policy.because.join(", ") || "its provider did not attest zero retention lately",
             ),
         );
-  const chosen = first(list);
+  const chosen = oneEach(list, of);
   const { on } = resolution;
   if (chosen.length === 0) noneLeft(of, out, may);
   const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
@@ -237,16 +241,6 @@ function planned(
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>
   `${id}\n${credential}\n${protocol}`;
-
-/** Of a provider, model and credential, the first endpoint that is left. */
-function first(list: readonly HostCandidate[]): HostCandidate[] {
-  if (list.length === 1) return [list[0]!];
-  const seen = new Set<string>();
-  return list.filter((candidate) => {
-    const key = `${candidate.id}\n${candidate.credential}`;
-    return !seen.has(key) && seen.add(key);
-  });
-}
 
 /** Features that a model may lack: the host makes the stream, and codecs leave out what is said of thinking. */
 const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);

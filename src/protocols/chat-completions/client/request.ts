@@ -68,7 +68,7 @@ export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): 
 }
 
 /** Stop sequences that the API takes. */
-const MOST_STOPS = 4;
+export const MOST_STOPS = 4;
 
 /** The host looks for those beyond. */
 function stopTo({ output: { stop } }: ChatRequest, of: CallContext): Opt<Json> {

@@ -96,7 +96,7 @@ function restOf(
 }
 
 /** Stop sequences that the API takes. */
-const MOST_STOPS = 5;
+export const MOST_STOPS = 5;
 
 /** What changes the answer's very shape. */
 function refuse(r: ChatRequest): void {

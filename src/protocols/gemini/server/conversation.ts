@@ -1,5 +1,5 @@
 import type { Body, Field, Opt } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/protocol.ts";
+import type { Conversation } from "../../../plugin/survey.ts";
 import { isObject, list } from "../../json.ts";
 
 /** Its instructions, its tools and its first turn, which is the user's, by whichever of their two names. */

@@ -1,5 +1,5 @@
 import type { Body, Field, Opt } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/protocol.ts";
+import type { Conversation } from "../../../plugin/survey.ts";
 import { isObject, list, parsed, text } from "../../json.ts";
 
 /** Claude Code writes its session into the user's id, among others: as `_session_` and an id, or as a JSON text. */

@@ -1,5 +1,5 @@
 import type { Body } from "../../../model/values.ts";
-import type { Conversation } from "../../../plugin/protocol.ts";
+import type { Conversation } from "../../../plugin/survey.ts";
 import { isObject, list, text } from "../../json.ts";
 
 /** Its instructions, its tools and all of the input up to the first turn of the user. */
