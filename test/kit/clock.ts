@@ -1,11 +1,152 @@
-// The monotonic clock of this process in the hand of a test: what takes seconds in life takes none here.
-import { onTestFinished, vi } from "vitest";
+// The clocks and timers of this process under the control of a test: a test skips hours in no time. Threads and other processes keep
+// their own.
+import { syncBuiltinESMExports } from "node:module";
+import promises from "node:timers/promises";
+import { onTestFinished } from "vitest";
 
-/** From here on `skip(ms)` puts the clock forward by so much, for all that reads it; timers fire when they did. */
-export function clock(): { skip(ms: number): void } {
+export interface Clock {
+  /** Moves the clock forward and runs all timers that fall due, each at its own time and in their order. */
+  skip(ms: number): void;
+}
+
+export interface ClockOptions {
+  /** Whether `Date.now` moves, too. Default: only `performance.now` does. */
+  readonly wall?: boolean;
+}
+
+interface Due {
+  at: number;
+  readonly every: number | undefined;
+  readonly run: () => void;
+}
+
+/** Replaces the clock and the timers until the test ends. Time also passes by itself, as before. Timers that exist already are not moved. */
+export function clock({ wall = false }: ClockOptions = {}): Clock {
   const now = performance.now.bind(performance);
   let ahead = 0;
-  const spy = vi.spyOn(performance, "now").mockImplementation(() => now() + ahead);
-  onTestFinished(() => spy.mockRestore());
-  return { skip: (ms) => void (ahead += ms) };
+  const passed = () => now() + ahead;
+  const due = new Map<NodeJS.Timeout, Due>();
+  const undo = [
+    put(performance, "now", passed),
+    ...timers(due, passed),
+    ...(wall
+      ? [
+          put(
+            Date,
+            "now",
+            (
+              (real) => () =>
+                Math.floor(real() + ahead)
+            )(Date.now),
+          ),
+        ]
+      : []),
+  ];
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    for (const back of undo) back();
+    syncBuiltinESMExports();
+  });
+  return {
+    skip(ms) {
+      const end = passed() + ms;
+      for (let next = first(due, end); next; next = first(due, end)) {
+        const [timer, one] = next;
+        ahead += Math.max(0, one.at - passed());
+        if (one.every === undefined) {
+          due.delete(timer);
+          clearTimeout(timer);
+        } else one.at += Math.max(1, one.every);
+        one.run();
+      }
+      ahead += Math.max(0, end - passed());
+    },
+  };
 }
+
+function first(due: ReadonlyMap<NodeJS.Timeout, Due>, end: number) {
+  let found: [NodeJS.Timeout, Due] | undefined;
+  for (const one of due)
+    if (one[1].at <= end && (found === undefined || one[1].at < found[1].at)) found = one;
+  return found;
+}
+
+/** Puts `value` in the place of a property. Returns what undoes it. */
+function put<T extends object, K extends keyof T>(of: T, name: K, value: T[K]): () => void {
+  const real = of[name];
+  of[name] = value;
+  return () => void (of[name] = real);
+}
+
+/** Timers that fire by themselves as always, and are known to the clock. */
+function timers(due: Map<NodeJS.Timeout, Due>, passed: () => number): (() => void)[] {
+  const real = { setTimeout, setInterval, clearTimeout };
+  const known = (timer: NodeJS.Timeout, ms: number, every: boolean, run: () => void) => {
+    due.set(timer, { at: passed() + ms, every: every ? ms : undefined, run });
+    const refresh = timer.refresh.bind(timer);
+    timer.refresh = () => {
+      due.set(timer, { at: passed() + ms, every: every ? ms : undefined, run });
+      return refresh();
+    };
+    return timer;
+  };
+  const timeout = (run: (...args: any[]) => void, ms = 1, ...args: unknown[]) => {
+    const timer = real.setTimeout(() => {
+      due.delete(timer);
+      run(...args);
+    }, ms);
+    return known(timer, ms, false, () => run(...args));
+  };
+  const interval = (run: (...args: any[]) => void, ms = 1, ...args: unknown[]) => {
+    const timer = real.setInterval(() => {
+      const one = due.get(timer);
+      if (one) one.at = passed() + ms;
+      run(...args);
+    }, ms);
+    return known(timer, ms, true, () => run(...args));
+  };
+  const clear = (timer?: NodeJS.Timeout | string | number) => {
+    due.delete(timer as NodeJS.Timeout);
+    real.clearTimeout(timer);
+  };
+  return [
+    put(globalThis, "setTimeout", timeout as never),
+    put(globalThis, "setInterval", interval as never),
+    put(globalThis, "clearTimeout", clear),
+    put(globalThis, "clearInterval", clear),
+    put(promises, "setTimeout", sleepBy(timeout) as never),
+    put(AbortSignal, "timeout", (ms) => {
+      const over = new AbortController();
+      timeout(() => over.abort(new DOMException("It took too long", "TimeoutError")), ms).unref();
+      return over.signal;
+    }),
+  ];
+}
+
+/** `setTimeout` of node:timers/promises. */
+const sleepBy =
+  (timeout: (run: () => void, ms?: number) => NodeJS.Timeout) =>
+  (
+    ms?: number,
+    value?: unknown,
+    { signal, ref = true }: { signal?: AbortSignal; ref?: boolean } = {},
+  ) =>
+    new Promise((resolve, reject) => {
+      const aborted = () => {
+        // The clock's own.
+        globalThis.clearTimeout(timer);
+        reject(
+          new DOMException("The operation was aborted", {
+            name: "AbortError",
+            cause: signal!.reason,
+          }),
+        );
+      };
+      const timer = timeout(() => {
+        signal?.removeEventListener("abort", aborted);
+        resolve(value);
+      }, ms);
+      if (!ref) timer.unref();
+      if (signal?.aborted) aborted();
+      else signal?.addEventListener("abort", aborted, { once: true });
+    });

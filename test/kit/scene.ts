@@ -47,7 +47,7 @@ import {
   type Verdict,
   type WalkRoute,
 } from "tollgate/plugin";
-import { quiet } from "./waits.ts";
+import { turns } from "./waits.ts";
 
 export const TIMEOUTS = {
   connectMs: 2_000,
@@ -108,8 +108,8 @@ export interface Scene {
   overload?: GateLimits;
   bounds?: Partial<GatewayConfig["bounds"]>;
   verdict?: (command: Reserve) => Verdict;
-  /** How long a settle takes to be durable. */
-  settleMs?: number;
+  /** Resolves when a settle is durable. Default: in the next turn of the event loop. */
+  settling?: () => Promise<void>;
 }
 
 const account = (id: string, said: Partial<AccountConfig>): AccountConfig => ({
@@ -177,7 +177,7 @@ export async function scene(of: Scene) {
       async settle(c: Settle & { at: number }) {
         const row = { ...c, durable: false };
         journal.push(row);
-        await quiet(of.settleMs ?? 1);
+        await (of.settling?.() ?? turns(1));
         row.durable = true;
       },
       progress(c: any) {

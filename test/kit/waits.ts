@@ -1,18 +1,42 @@
-// The two ways in which a test may wait. Neither is a law of speed: a busy machine makes the one longer and the other weaker,
-// and neither of them red.
-import { setTimeout as sleep } from "node:timers/promises";
+// How a test waits. Neither way depends on the speed of the machine.
+import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 
-/** What hangs is told apart from what is slow: no machine that is still of use takes so long. */
+/** No machine that is still usable takes this long: a test that reaches it hangs. */
 const HANGS_MS = 100_000;
 
-/** Looks until it is so, and fails with these words where it never is. */
+// Taken now, because a test may put its own clock in their place.
+const now = performance.now.bind(performance);
+const pause = sleep;
+
+/** Waits until `fact` is true, and fails with the text of `what` if it never is. */
 export async function until(
   fact: () => boolean | Promise<boolean>,
   what: () => string = () => "what is waited for",
 ): Promise<void> {
-  for (const end = performance.now() + HANGS_MS; !(await fact()); await sleep(5))
-    if (performance.now() > end) throw new Error(`It has not come to pass: ${what()}.`);
+  for (const end = now() + HANGS_MS; !(await fact()); await pause(5))
+    if (now() > end) throw new Error(`It has not come to pass: ${what()}.`);
+}
+
+/**
+ * Lets the event loop turn `many` times. Promises and sockets of this process that have something to do get to it, without a wait of
+ * a fixed time. For work that takes a while, and before a test asserts that something has not happened. If another process or
+ * thread would do it, wait for an event that can only come later instead.
+ */
+export async function turns(many = 50): Promise<void> {
+  for (let n = 0; n < many; n++) await turn();
+}
+
+/** Waits until `value` is the same in `many` turns of the event loop in a row, and returns it. */
+export async function settled<T>(value: () => T, many = 200): Promise<T> {
+  let last = value();
+  for (let same = 0; same < many; same++) {
+    await turn();
+    if (value() === last) continue;
+    last = value();
+    same = 0;
+  }
+  return last;
 }
 
 /** A while in which something must not come, or that another must outlast. What has to come is waited for with `until`. */
-export const quiet = (ms: number): Promise<void> => sleep(ms);
+export const quiet = (ms: number): Promise<void> => pause(ms);

@@ -10,7 +10,7 @@ import sounds from "../audio/provider.ts";
 import { speech } from "../audio/speech.ts";
 import { transcripts } from "../audio/transcript.ts";
 import { clock } from "../kit/clock.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { turns, until } from "../kit/waits.ts";
 
 let reply: (res: ServerResponse) => void;
 let asked = 0;
@@ -59,7 +59,7 @@ it("no head leaves in silence where nothing may be written in it, so that upstre
   await until(() => answer !== undefined);
   // Ten seconds are what a stream with pings waits.
   time.skip(11_000);
-  await quiet(1_500);
+  await turns();
   expect(over).toBe(false);
   answer!.writeHead(200, { "content-type": "audio/flac" }).end("sound");
   const res = await got;

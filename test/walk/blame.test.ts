@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { messages } from "tollgate/protocols/messages";
-import { quiet } from "../kit/waits.ts";
+import { turns } from "../kit/waits.ts";
 import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
@@ -104,7 +104,7 @@ describe("an answer that cannot be read", () => {
     const least = { model: "a/m", messages: [{ role: "user", content: "Hi" }] };
     const stream = type === "text/event-stream";
     for (let i = 0; i < asks; i++) await (await s.ask({ ...least, stream })).text().catch(() => "");
-    await quiet(20);
+    await turns();
     return s.house.rests.list().map(({ state }) => state);
   };
 
@@ -138,7 +138,7 @@ describe("nobody is kept away from a target", () => {
     await using s = await scene({ frontend: toy(), ...of });
     const answer = await s.ask({ model: "a/m", text: "hi", ...ask }, { headers });
     const text = await answer.text().catch(() => "");
-    await quiet(20);
+    await turns();
     expect(s.house.rests.list()).toEqual([]);
     return { status: answer.status, text };
   };

@@ -11,7 +11,9 @@ import {
   type ScriptedAnswer,
   type TestUpstream,
 } from "tollgate/testing";
+import { clock } from "../kit/clock.ts";
 import { scene } from "../kit/scene.ts";
+import { turns } from "../kit/waits.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 
 const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });
@@ -119,7 +121,13 @@ it("two attempts of one request are one request", async () => {
 });
 
 it("a ledger that takes longer than a client waits frees no name", async () => {
-  await using s = await house("chat-completions", "chat-completions", { settleMs: 2_200 });
+  const time = clock();
+  const settling = async () => {
+    await turns();
+    time.skip(2_200);
+    await turns();
+  };
+  await using s = await house("chat-completions", "chat-completions", { settling });
   up.script({ "POST *": ATTEMPTS.answers });
   const ask = () =>
     s.ask(

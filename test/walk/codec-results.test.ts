@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { backend, scene } from "../kit/scene.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { turns, until } from "../kit/waits.ts";
 import { toy } from "./toy.ts";
 
 const SSE = "text/event-stream";
@@ -22,7 +22,7 @@ beforeEach(() => {
   process.on("uncaughtException", note);
 });
 afterEach(async () => {
-  await quiet(5);
+  await turns(5);
   process.off("unhandledRejection", note);
   process.off("uncaughtException", note);
   expect(unhandled).toEqual([]);

@@ -15,7 +15,7 @@ import type {
 } from "tollgate/plugin";
 import { asking, decode, decodeWhole, json, say, spokenAt, upstream } from "tollgate/testing";
 import { providerLimits } from "../../src/walk/upstream/rate-limits.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { settled, turns, until } from "../kit/waits.ts";
 import { backend, scene, type Scene } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 import { toy } from "./toy.ts";
@@ -210,7 +210,7 @@ describe("an answer of a hook's own", () => {
         ...(of.around ? [of.around] : []),
         { attempt: of.attempt },
       ],
-      settleMs: 50,
+      settling: turns,
       ...(of.limits && { identity: { limits: of.limits } }),
       ...(of.verdict && { verdict: of.verdict }),
     });
@@ -321,7 +321,7 @@ describe("what a reply says when it is settled", () => {
     await using s = await scene({
       frontend: toy(),
       providers: { p: provider(up.base, of.protocol) },
-      settleMs: 30,
+      settling: turns,
       hooks: [
         ...(of.hook ? [of.hook] : []),
         {
@@ -339,7 +339,7 @@ describe("what a reply says when it is settled", () => {
     const res = await s.ask({ model: "p/m", text: "hi", stream: of.stream });
     await res.text();
     await until(() => seen.length > 0);
-    await quiet(20);
+    await turns();
     return { seen, durable, settle: s.journal.find((row) => row.do === "settle") as any };
   };
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { fail } from "tollgate/plugin";
 import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
 import { clock } from "../kit/clock.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { settled, turns, until } from "../kit/waits.ts";
 import { backend, scene, TIMEOUTS } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
@@ -35,7 +35,7 @@ beforeEach(() => {
   process.on("unhandledRejection", note);
 });
 afterEach(async () => {
-  await quiet(5);
+  await turns();
   process.off("unhandledRejection", note);
   expect(unhandled).toEqual([]);
 });
@@ -134,7 +134,7 @@ describe("a client that goes", () => {
     });
     await expect(s.ask(ASK, { signal: gone.signal })).rejects.toThrow();
     await until(() => rows(s.journal, "settle").length === 1);
-    await quiet(50);
+    await turns();
     expect(up.asked).toEqual([]);
     expect(rows(s.journal, "settle")[0]).toMatchObject({ state: "void" });
     await left(s);
@@ -150,11 +150,11 @@ describe("a client that goes", () => {
     const gone = new AbortController();
     const asking = s.ask(ASK, { signal: gone.signal });
     await until(() => up.asked.length === 1);
-    await quiet(30);
+    await turns();
     gone.abort();
     await asking.then((r) => r.text()).catch(() => {});
     await until(() => up.asked[0]!.aborted && rows(s.journal, "settle").length === 1);
-    await quiet(20);
+    await turns();
     expect(rows(s.journal, "settle")).toHaveLength(1);
     expect(up.asked).toHaveLength(1);
     await left(s);
@@ -165,7 +165,7 @@ describe("a client that goes", () => {
     await using s = await scene({
       frontend: toy(),
       providers: { p: endpoint(up.base) },
-      settleMs: 100,
+      settling: () => turns(500),
     });
     const gone = new AbortController();
     const answer = await s.ask(ASK, { signal: gone.signal });
@@ -328,8 +328,7 @@ describe("an upstream", () => {
     };
     const asking = s.ask(ASK).then((r) => r.text());
     await until(() => rows(s.journal, "settle").length === 1);
-    await quiet(600);
-    expect(sent).toBeLessThan(100);
+    expect(await settled(() => sent)).toBeLessThan(100);
     billed.resolve();
     expect(await asking).toContain("Hello");
   });
@@ -461,7 +460,7 @@ describe("a hook", () => {
   it.each([
     ["once", 500, async (next: () => Promise<unknown>) => void next()],
     ["twice", 200, async (next: () => Promise<unknown>) => void (await next(), next())],
-    ["late", 200, async (next: () => Promise<unknown>) => void setTimeout(next, 150)],
+    ["late", 200, async (next: () => Promise<unknown>) => void setImmediate(next)],
   ])("that asks %s and does not look at it ends nothing but its call", async (_, status, ask) => {
     await using up = await backend((_req, res) => void res.writeHead(status, SSE).end("{}"));
     await using s = await scene({
@@ -471,14 +470,14 @@ describe("a hook", () => {
         {
           attempt: async (_call, next) => {
             await ask(next);
-            await quiet(100);
+            await turns();
             return fail("invalid", "no");
           },
         },
       ],
     });
     expect((await s.ask(ASK)).status).toBe(400);
-    await quiet(100);
+    await turns();
   });
 
   it("that asks when the call is over: nothing leaves", async () => {
@@ -577,9 +576,11 @@ describe("a client that reads late", () => {
     const answer = await s.ask(ASK);
     const waits = () => paused.mock.calls.length > resumed.mock.calls.length;
     // What the system holds for the sockets is full at some time, and then it stays so.
-    for (let still = 0; still < 20; still = waits() ? still + 1 : 0) await quiet(10);
+    await until(
+      async () => waits() && (await settled(() => paused.mock.calls.length, 1_000)) > 0 && waits(),
+    );
     skip(1.5 * TIMEOUTS.idleMs);
-    await quiet(600);
+    await turns();
     const text = await answer.text();
     expect(text.slice(-200)).toContain('"end":"stop"');
     expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "ok" }]);

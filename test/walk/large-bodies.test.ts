@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Auth } from "tollgate/plugin";
 import { backend, scene } from "../kit/scene.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { settled, turns, until } from "../kit/waits.ts";
 import { toy } from "./toy.ts";
 
 const MB = 1024 * 1024;
@@ -71,7 +71,7 @@ describe("the provider reads the client's bytes with its model in place", () => 
           socket.write(piece);
           if (framing === "chunked") socket.write("\r\n");
           from = to;
-          await quiet(1);
+          await turns(1);
         }
         if (framing === "chunked") socket.write("0\r\n\r\n");
         await until(() => socket.said().includes('"end":"stop"'));
@@ -125,7 +125,7 @@ describe("what was announced", () => {
       socket.write(Buffer.alloc(MB, " "));
       sockets.push(socket);
     }
-    await quiet(300);
+    await settled(() => process.memoryUsage().arrayBuffers);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(30 * MB);
     for (const socket of sockets) socket.destroy();
   });
@@ -135,9 +135,10 @@ describe("what was announced", () => {
     await using s = await gate(up.base);
     const socket = await client(s.url, `content-length: ${2 * MB}`);
     socket.write(bodyOf(MB, 0));
-    await quiet(100);
+    await turns();
     socket.end();
-    await quiet(200);
+    await once(socket, "close");
+    await turns();
     expect(up.asked).toHaveLength(0);
     socket.destroy();
   });

@@ -4,13 +4,13 @@ import { expect, it } from "vitest";
 import { Pieces } from "../../src/walk/upstream/pieces.ts";
 import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
 import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
-import { quiet } from "../kit/waits.ts";
+import { settled, turns } from "../kit/waits.ts";
 import { backend, TIMEOUTS } from "../kit/scene.ts";
 
 it("whoever takes it and cannot hold what has come already gets no more", async () => {
+  let sent = 0;
   await using up = await backend((_req, res) => {
     const piece = Buffer.alloc(32_768);
-    let sent = 0;
     const flood = () => {
       while (!res.destroyed && sent++ < 1_000) if (!res.write(piece)) return;
     };
@@ -20,7 +20,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   using dog = new Watchdog();
   const pool = new Pool(up.base);
   const flight = await begun(dog, pool);
-  await quiet(50);
+  await settled(() => sent);
   let pieces = 0;
   flight.take({
     data() {
@@ -29,7 +29,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
     },
     end() {},
   });
-  await quiet(200);
+  await turns();
   expect(pieces).toBe(1);
   flight.abort(new Error("enough"));
   await pool.destroy();

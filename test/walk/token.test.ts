@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { fail, type Auth, type AuthRefusal, type Protocol } from "tollgate/plugin";
 import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
-import { quiet } from "../kit/waits.ts";
+import { turns } from "../kit/waits.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 
@@ -21,7 +21,7 @@ function account(of: { refuse?: (refusal: AuthRefusal) => boolean; broken?: bool
       heard.push(refusal);
       if (of.refuse?.(refusal) === false) return false;
       fetched++;
-      await quiet(5);
+      await turns(5);
       if (of.broken) fail("upstream_auth", "No token today.");
       token = good;
       return true;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
 import { fail } from "tollgate/plugin";
 import { clock } from "../kit/clock.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { settled, turns, until } from "../kit/waits.ts";
 import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
@@ -92,7 +92,7 @@ describe.each([
     await using s = await scene({
       frontend: toy(),
       providers: { p: endpoint(up.base, protocol) },
-      settleMs: 150,
+      settling: () => turns(500),
     });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     let early = "";
@@ -417,10 +417,7 @@ describe("the lanes", () => {
         },
       },
     });
-    const still = async () => {
-      for (let before = -1; before !== made; await quiet(100)) before = made;
-      return made;
-    };
+    const still = () => settled(() => made);
     const slow = await s.ask({ model: "p/m", text: "x", stream: true });
     const reader = slow.body!.getReader();
     await reader.read();
@@ -713,7 +710,7 @@ describe("a head that has to leave early", () => {
     const asking = s.ask({ model: "any", text: "hi", stream: true });
     await until(() => slow.asked.length === 1);
     skip(4_000);
-    expect(await Promise.race([asking, quiet(600)])).toBeUndefined();
+    expect(await Promise.race([asking, turns()])).toBeUndefined();
     skip(6_500);
     const res = await asking;
     expect(res.status).toBe(200);

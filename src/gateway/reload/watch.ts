@@ -54,7 +54,7 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
     const now = performance.now();
     firstMove ??= now;
     clearTimeout(quiet);
-    quiet = setTimeout(look, Math.min(quietMs, firstMove + 2 * quietMs - now));
+    quiet = setTimeout(look, Math.max(0, Math.min(quietMs, firstMove + 2 * quietMs - now)));
   };
 
   /** One look at a time; a caller that asks meanwhile gets one more. */

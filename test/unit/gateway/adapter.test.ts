@@ -3,7 +3,7 @@ import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
 import { toHandler } from "../../../src/gateway/http/adapter.ts";
 import { listen, type Listening } from "../../../src/gateway/http/listener.ts";
-import { quiet } from "../../kit/waits.ts";
+import { turns } from "../../kit/waits.ts";
 
 let listening: Listening | undefined;
 afterEach(() => listening?.close(0));
@@ -28,7 +28,7 @@ test("what a handler writes itself is left alone, however late it ends", async (
     const res = nodeOf(event);
     res.writeHead(201, { "x-own": "yes" });
     res.write("one ");
-    void quiet(30).then(() => res.end("two"));
+    void turns().then(() => res.end("two"));
     return handled;
   });
   expect([response.status, response.headers.get("x-own"), await response.text()]).toEqual([
@@ -54,7 +54,7 @@ test("an answer that breaks while it is sent breaks the connection, not the proc
         new ReadableStream({
           async pull(controller) {
             controller.enqueue(new TextEncoder().encode("x"));
-            await quiet(10);
+            await turns();
             controller.error(new Error("broken"));
           },
         }),

@@ -4,14 +4,14 @@ import { Auditing } from "../../../src/gateway/control/auditing.ts";
 import { CommandGate } from "../../../src/gateway/control/gate.ts";
 import { SHELL } from "../../../src/gateway/control/giver.ts";
 import { COMMANDS } from "../../../src/gateway/control/table.ts";
-import { quiet } from "../../kit/waits.ts";
+import { turns } from "../../kit/waits.ts";
 
 /** A gate before commands that each take a while, and how many of them were at work at once. */
 function slowGate() {
   let [now, most] = [0, 0];
   const run = async () => {
     most = Math.max(most, ++now);
-    await quiet(2);
+    await turns(2);
     now--;
     return {};
   };

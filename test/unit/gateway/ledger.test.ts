@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { quiet, until } from "../../kit/waits.ts";
+import { turns, until } from "../../kit/waits.ts";
 import type { LedgerOptions } from "../../../src/gateway/services/ledger.ts";
 import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
@@ -49,7 +49,7 @@ describe("group commit", () => {
     const first = [h.ledger.reserve(reserve("a")), h.ledger.reserve(reserve("b"))];
     await until(() => h.batches.length === 1);
     const then = ["c", "d", "e"].map((attempt) => h.ledger.reserve(reserve(attempt)));
-    await quiet(5);
+    await turns();
     expect(h.batches).toEqual([["reserve a", "reserve b"]]);
     open();
     await Promise.all([...first, ...then]);
@@ -253,7 +253,7 @@ describe("the end", () => {
       throw new Error("gone");
     });
     const settled = h.ledger.settle(settle("a")).catch(() => "lost");
-    await quiet(5);
+    await turns();
     await expect(h.ledger.close(50)).rejects.toThrow(/commands that it could not write/);
     expect(await settled).toBe("lost");
   });

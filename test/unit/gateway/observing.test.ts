@@ -5,7 +5,7 @@ import type { Notice, Observer, RequestRecord } from "tollgate/plugin";
 import { Audience } from "../../../src/gateway/observers/audience.ts";
 import type { MountedObserver } from "../../../src/gateway/observers/subscriber.ts";
 import { forwarding } from "../../../src/gateway/observers/forwarding.ts";
-import { quiet, until } from "../../kit/waits.ts";
+import { turns, until } from "../../kit/waits.ts";
 
 const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 const say = (level: string) => (fields: Record<string, unknown>, message: string) =>
@@ -45,7 +45,7 @@ describe("an observer", () => {
               expect(++inside).toBe(1);
               expect(batch.length).toBeGreaterThan(0);
               expect(batch.length).toBeLessThanOrEqual(256);
-              if (slowness > 0) await quiet(slowness);
+              if (slowness > 0) await turns(slowness);
               got.push(...batch.map(({ id }) => id));
               inside--;
             },
@@ -55,7 +55,7 @@ describe("an observer", () => {
           let n = 0;
           for (const { many, pause } of bursts) {
             for (let i = 0; i < many; i++) audience.seen(record(n++));
-            if (pause) await quiet(1);
+            if (pause) await turns(1);
           }
           await audience.end([one]);
           expect(got).toEqual(Array.from({ length: n }, (_, i) => String(i)));
@@ -82,10 +82,10 @@ describe("an observer", () => {
     const audience = new Audience(log);
     audience.mount([slow, other]);
     for (let i = 0; i < 300; i++) audience.seen(record(i));
-    await quiet(20);
+    await turns();
     for (let i = 0; i < 30_000; i++) {
       audience.seen(record(i));
-      if (i % 2_000 === 0) await quiet(1);
+      if (i % 2_000 === 0) await turns(1);
     }
     await audience.end([other]);
     expect(quick).toBe(30_300);
@@ -145,7 +145,7 @@ describe("an observer", () => {
     const heard: string[] = [];
     const one = mounted({
       async seen(batch) {
-        await quiet(1);
+        await turns(1);
         heard.push(...batch.map(({ id }) => id));
       },
       told: ({ type }) => void heard.push(type),
@@ -185,7 +185,7 @@ describe("an observer", () => {
       audience.turnedAway(refusal(n));
       if (n % 1_000 === 0) {
         audience.seen(record(n));
-        await quiet(1);
+        await turns(1);
       }
     }
     gate.resolve();

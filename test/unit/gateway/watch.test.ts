@@ -8,7 +8,7 @@ import { watchConfig, watchFiles, type WatchOptions } from "../../../src/gateway
 import { hashOf } from "../../../src/lib/contents.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { createLoader } from "../../../src/loader/load.ts";
-import { quiet, until } from "../../kit/waits.ts";
+import { turns, until } from "../../kit/waits.ts";
 
 let folder: string;
 let watching: AsyncDisposable | undefined;
@@ -40,12 +40,18 @@ async function watched(
     ...more,
   });
   // Followed from the first look on: an event that brings a second one says that it is so far.
-  for (let i = 0; seen.looks < 2 && seen.errors.length === 0; i++) {
-    await writeFile(at("beside"), `${i}`);
-    await quiet(20);
-  }
-  await quiet(60);
+  await looked(seen, 2);
   return seen;
+}
+
+let writes = 0;
+
+/** Waits until all that was written so far has been compared: a look that began afterwards is over when the next one begins. */
+async function looked(seen: { looks: number; errors: unknown[] }, goal = seen.looks + 2) {
+  await until(async () => {
+    await writeFile(at("beside"), `${writes++}`);
+    return seen.looks >= goal || seen.errors.length > 0;
+  });
 }
 
 test("a written file is told once, by an event", async () => {
@@ -54,7 +60,7 @@ test("a written file is told once, by an event", async () => {
   expect(seen.told).toBe(0);
   await writeFile(at("a.yaml"), "2");
   await until(() => seen.told === 1);
-  await quiet(150);
+  await looked(seen);
   expect(seen.told).toBe(1);
 });
 
@@ -75,11 +81,11 @@ test("what changed before a file that a reload brought in was looked at is told"
   await writeFile(at("b.yaml"), "1");
   const seen = await watched(() => names, { read: () => hashOf("1"), lookMs: 20 });
   await writeFile(at("b.yaml"), "2");
-  await quiet(100);
+  await looked(seen);
   expect(seen.told).toBe(0);
   names.push("b.yaml");
   await until(() => seen.told === 1);
-  await quiet(100);
+  await looked(seen);
   expect(seen.told).toBe(1);
 });
 
@@ -99,15 +105,20 @@ test("a plugin's file that changed between its import and the first look is told
   });
   expect([...loaded.code.keys()].toSorted()).toEqual([at("mine.mjs"), at("said.mjs")]);
   let told = 0;
+  const seen = { looks: 0, errors: [] };
   const watching = () =>
     watchConfig(
-      () => loaded,
+      () => {
+        seen.looks++;
+        return loaded;
+      },
       () => void told++,
       {} as Log,
     );
   {
     await using _ = watching();
-    await quiet(150);
+    // Each look asks for the list, and for what was read of each of the three files that it does not know.
+    await looked(seen, 6);
     expect(told).toBe(0);
   }
   await writeFile(at("said.mjs"), saying("two"));
@@ -131,7 +142,7 @@ test("neither a touch, nor the same words, nor a neighbour is a change", async (
   await utimes(at("a.yaml"), new Date(), new Date());
   await writeFile(at("a.yaml"), "1");
   await writeFile(at("b.yaml"), "2");
-  await quiet(250);
+  await looked(seen);
   expect(seen.told).toBe(0);
 });
 
@@ -165,13 +176,13 @@ test("many writes in one go are one change, and a writer that never rests is tol
   const seen = await watched(["a.yaml"]);
   for (let i = 1; i <= 50; i++) writeFileSync(at("a.yaml"), `${i}`);
   await until(() => seen.told > 0);
-  await quiet(200);
+  await looked(seen);
   expect(seen.told).toBe(1);
   let writes = 0;
-  for (; seen.told < 5; writes++) {
-    await writeFile(at("a.yaml"), `again ${writes}`);
-    await quiet(5);
-  }
+  await until(async () => {
+    await writeFile(at("a.yaml"), `again ${writes++}`);
+    return seen.told >= 5;
+  });
   // Many times more writes than are told, each of which has a quiet time before it.
   expect(writes).toBeGreaterThan(5);
 });
@@ -182,7 +193,7 @@ test("what changes while a reload runs is told after it, once", async () => {
   let most = 0;
   let count = 0;
   const reloaded = Promise.withResolvers<void>();
-  await watched(["a.yaml"], {
+  const seen = await watched(["a.yaml"], {
     changed: async () => {
       most = Math.max(most, ++running);
       count++;
@@ -194,12 +205,11 @@ test("what changes while a reload runs is told after it, once", async () => {
   await until(() => count === 1);
   for (let i = 2; i < 6; i++) {
     await writeFile(at("a.yaml"), `${i}`);
-    await quiet(30);
+    await turns();
   }
-  await quiet(100);
   reloaded.resolve();
   await until(() => count === 2);
-  await quiet(400);
+  await looked(seen);
   expect([count, most]).toEqual([2, 1]);
 });
 
@@ -251,7 +261,10 @@ test("after its end it is silent", async () => {
   await writeFile(at("a.yaml"), "1");
   const seen = await watched(["a.yaml"]);
   await watching![Symbol.asyncDispose]();
+  const { looks } = seen;
+  const other = await watched(["a.yaml"]);
   await writeFile(at("a.yaml"), "2");
-  await quiet(150);
-  expect(seen.told).toBe(0);
+  // What another one sees, this one would see too.
+  await until(() => other.told === 1);
+  expect([seen.told, seen.looks]).toEqual([0, looks]);
 });

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { faultOf } from "../../../src/model/error.ts";
 import { frameIn, LineReader } from "../../../src/isolation/frames.ts";
 import { OutsideLink, PluginFailure } from "../../../src/isolation/link.ts";
-import { quiet, until } from "../../kit/waits.ts";
+import { clock } from "../../kit/clock.ts";
+import { turns, until } from "../../kit/waits.ts";
 
 function linked(answers = {}) {
   const [here, there] = duplexPair();
@@ -33,7 +34,7 @@ function linked(answers = {}) {
     void there.write(`${typeof frame === "string" ? frame : JSON.stringify(frame)}\n`);
   return { link, say, there, asked, ended, told };
 }
-const turn = () => quiet(5);
+const turn = () => turns(20);
 
 describe("a link", () => {
   it("answers in any order, each by its number", async () => {
@@ -65,14 +66,16 @@ describe("a link", () => {
   });
 
   it("says once of a question that it takes long, and never of one that does not", async () => {
+    const time = clock();
     const { link, say } = linked();
     const slow: string[] = [];
     const short = link.ask("a", 1, { slow: () => slow.push("short") });
     say({ answer: 1 });
     await short;
     const long = link.ask("b", 2, { slow: () => slow.push("long") });
-    await until(() => slow.length > 0);
-    await quiet(600);
+    time.skip(800);
+    expect(slow).toEqual(["long"]);
+    time.skip(800);
     say({ answer: 2 });
     await long;
     expect(slow).toEqual(["long"]);
@@ -157,30 +160,36 @@ describe("a link", () => {
   });
 
   it("asks one that is silent whether it is there, and ends without a word", async () => {
+    const time = clock();
     const { link, say, asked, ended } = linked();
     const first = link.ask("a", {});
     say({ answer: 1, value: 0 });
     await first;
     const hung = link.ask("b", {}).catch((problem: unknown) => problem);
+    time.skip(1_000);
+    await turn();
+    time.skip(3_000);
     expect(await hung).toBeInstanceOf(PluginFailure);
     expect(asked.at(-1)).toEqual({ tell: "ping" });
     expect(ended).toEqual(["it does not answer"]);
-  }, 30_000);
+  });
 
   it("waits for one that says it is there", async () => {
+    const time = clock();
     const { link, say, asked, ended } = linked();
     const first = link.ask("a", {});
     say({ answer: 1, value: 0 });
     await first;
     const slow = link.ask("b", {});
     for (let i = 0; i < 40; i++) {
-      await quiet(100);
+      time.skip(250);
+      await turn();
       if (asked.at(-1)?.tell === "ping") say({ tell: "pong" });
     }
     say({ answer: 2, value: "late" });
     expect([await slow, ended]).toEqual(["late", []]);
     link.end("done");
-  }, 30_000);
+  });
 
   it("answers what belongs to a question as long as it is open, and nothing else", async () => {
     const { link, say, asked } = linked({ known: () => "there" });
