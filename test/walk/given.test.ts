@@ -15,7 +15,7 @@ import type {
 } from "tollgate/plugin";
 import { asking, decode, decodeWhole, json, say, spokenAt, upstream } from "tollgate/testing";
 import { providerLimits } from "../../src/walk/upstream/rate-limits.ts";
-import { settled, turns, until } from "../kit/waits.ts";
+import { turns, until } from "../kit/waits.ts";
 import { backend, scene, type Scene } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 import { toy } from "./toy.ts";
