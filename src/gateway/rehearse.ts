@@ -141,7 +141,10 @@ const commandsOn = (mounts: Mounts) => {
         return explainIn(built, config, model, { name: frontend, client: { privacy } });
       },
     }),
-    ...modelCommands(() => built),
+    ...modelCommands(
+      () => built,
+      () => config.models,
+    ),
     ...policyCommands(() => built),
     ...pluginCommands(() => mounts),
   };

@@ -54,6 +54,8 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   },
   "requests.list": [{ last: 10, limit: 10, waitMs: 1 }, "--once", "--model", "demo/*"],
   "requests.live": [{ limit: 5 }],
+  "requests.search": [{ limit: 5, status: "ok" }],
+  attention: [{}],
   "stats.recent": [{ windowMs: 60_000 }, "--once", "--window", "1m"],
   "stats.series": [{ step: "hour", by: "model", most: 5 }],
   "usage.series": [{ step: "hour", by: "provider", from: 0, to: 1, most: 5 }],

@@ -419,7 +419,7 @@ describe("an admin of one account", () => {
     expect(names).toEqual(expect.arrayContaining(["ledger.totals", "keys.create"]));
     for (const refused of [
       "status",
-      "requests.list",
+      "stats.recent",
       "ledger.entries",
       "admins.create",
       "console",
@@ -438,6 +438,74 @@ describe("an admin of one account", () => {
         "no_such_key",
       ]);
   });
+});
+
+describe("requests that are over", () => {
+  const call = async (key: string, model = "demo/echo") => {
+    const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: "hidden-word" }] }),
+    });
+    await answer.arrayBuffer();
+    return answer.headers.get("x-request-id")!;
+  };
+
+  it("are found in the whole ledger, listed and shown, to an admin of one account only its own", async () => {
+    const { secret } = (await gateway.ask("keys.create", { account: "research" })) as never as {
+      secret: string;
+    };
+    const [own, other] = [await call(secret), await call(gateway.key)];
+    const token = await tokenOf("viewer", "research");
+    const found = (command: string, input: object = {}, as = token) =>
+      post(command, { ...input }, { token: as });
+    const ids = ({ body }: { body: any }): string[] => body.items.map(({ id }: any) => id);
+    await until(async () => ids(await found("requests.search", {}, OWNER)).includes(other));
+    const all = await found("requests.search", { status: "ok" }, OWNER);
+    expect(ids(all)).toEqual(expect.arrayContaining([own, other]));
+    expect(all.body.items.find(({ id }: any) => id === own)).toMatchObject({
+      status: "ok",
+      account: "acme/research",
+      model: "demo/echo",
+      frontend: "chat-completions",
+      calls: [{ n: 1, provider: "demo", outcome: "ok" }],
+    });
+    expect(JSON.stringify(all.body)).not.toContain("hidden-word");
+    expect(ids(await found("requests.search", { status: "failed", from: 0 }, OWNER))).not.toContain(
+      own,
+    );
+    for (const command of ["requests.search", "requests.list"]) {
+      await until(async () => ids(await found(command)).includes(own));
+      expect(ids(await found(command))).not.toContain(other);
+      expect(code(await found(command, { account: "sales" }))).toEqual([404, "no_such_account"]);
+    }
+    expect((await found("requests.show", { id: own })).body.requests).toMatchObject([{ id: own }]);
+    expect(code(await found("requests.show", { id: other }))).toEqual([404, "no_such_request"]);
+    const said = async (id: string) =>
+      ((await found("requests.show", { id })).body.error.message as string).replace(id, "it");
+    expect(await said(other)).toBe(await said("never-was"));
+  });
+
+  it("by their status", async () => {
+    await call(gateway.key, "demo/nothing-like-it");
+    const status = async (status: string): Promise<any[]> =>
+      (await ask(`/admin/v1/requests.list?status=${status}`, { token: OWNER })).body.items;
+    await until(async () => (await status("refused")).length > 0);
+    expect((await status("refused")).every(({ status }) => status >= 400 && status < 500)).toBe(
+      true,
+    );
+    expect((await status("ok")).every(({ status }) => status === 200)).toBe(true);
+  });
+});
+
+it("what needs attention is of the whole gateway, or of one account", async () => {
+  const token = await tokenOf("viewer", "research");
+  expect(await ask("/admin/v1/attention", { token })).toMatchObject({ status: 200 });
+  expect(code(await ask("/admin/v1/attention?account=sales", { token }))).toEqual([
+    404,
+    "no_such_account",
+  ]);
+  expect((await ask("/admin/v1/attention", { token: OWNER })).body).toMatchObject({ omitted: 0 });
 });
 
 describe("requests that are not over", () => {

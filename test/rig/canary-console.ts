@@ -125,7 +125,7 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   reload: [{}],
   readings: [{}],
   "stats.recent": [{ windowMs: HOUR }],
-  "stats.series": ["all", "frontend", "model", "key", "account"].map((by) => ({
+  "stats.series": ["all", "frontend", "model", "provider", "key", "account"].map((by) => ({
     from,
     to,
     step: "minute",
@@ -139,6 +139,8 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   "ledger.prune": [{ before: from - 48 * HOUR, dryRun: true }],
   "requests.list": [{ limit: 500 }, { limit: 500, failed: true }],
   "requests.live": [{}],
+  "requests.search": [{}, { from, status: "failed" }],
+  attention: [{}],
   "models.list": [{}, { kind: "image" }, { privacy: "required" }],
   "models.explain": [{ model: "over" }],
   "models.refresh": [{}],

@@ -3,6 +3,7 @@ import { wallClock } from "../../lib/wall-clock.ts";
 import type { Refresh } from "../../catalogue/refresh.ts";
 import type { Changes } from "../changes.ts";
 import { aroundOf, namesAround } from "../around.ts";
+import { attentionCommand, type AttentionOf } from "./attention.ts";
 import { adminCommands, auditCommands, sessionCommands } from "./admin-commands.ts";
 import { answering } from "./input.ts";
 import { auditingOf } from "./auditing.ts";
@@ -27,6 +28,7 @@ import { allUnderWay } from "../requests/under-way.ts";
 import type { LiveGeneration } from "../generation/slot.ts";
 import type { GatewayOptions } from "../options.ts";
 import { requestCommands } from "./request-commands.ts";
+import type { GatewayConfig } from "../../config/types.ts";
 import type { Gateway } from "../types.ts";
 import type { WorkerPool } from "../workers/pool.ts";
 
@@ -73,7 +75,8 @@ export const commandsOf = (of: CommandsOf): CommandGate => {
         return gateway.status();
       },
     }),
-    ...modelCommands(built),
+    ...attentionCommand(attending(of, shelf, () => treeOf(shelf, around().accounts))),
+    ...modelCommands(built, () => current().config.models),
     ...policyCommands(built),
     ...pluginCommands(mounts),
     ...ledgerCommands(
@@ -123,6 +126,24 @@ export const commandsOf = (of: CommandsOf): CommandGate => {
     looks,
   });
 };
+
+/** What the list of what needs attention is made from. */
+const attending = (
+  { gateway, services, current }: CommandsOf,
+  shelf: Shelf,
+  tree: AttentionOf["tree"],
+): AttentionOf => ({
+  status: () => gateway.status(),
+  readings: () => services.readings(),
+  stats: services.remembered!.stats,
+  built: () => current().built,
+  names: () => aliases(current().config),
+  shelf,
+  tree,
+});
+
+const aliases = ({ models }: GatewayConfig): ReadonlyMap<string, readonly string[]> =>
+  new Map([...models].map(([name, { candidates }]) => [name, candidates]));
 
 /** Durable first, and then known in every process. */
 const shelfOf = (

@@ -70,7 +70,10 @@ function meant(said: string, known: Iterable<string>): string {
 }
 
 /** By its id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
-export async function keyOf(said: string | undefined, store: Store): Promise<string | undefined> {
+export async function keyOf(
+  said: string | undefined,
+  store: Pick<Store, "keys" | "entries">,
+): Promise<string | undefined> {
   if (said === undefined) return undefined;
   const named = new Set<string>();
   const words: string[] = [];
@@ -107,7 +110,7 @@ export async function namesOf(
 }
 
 /** One by one, page by page. */
-async function* keysOf(store: Store): AsyncGenerator<KeyRecord, void> {
+async function* keysOf(store: Pick<Store, "keys">): AsyncGenerator<KeyRecord, void> {
   let after: string | undefined;
   do {
     const page = await store.keys({ after, limit: 500 });

@@ -3,6 +3,8 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { chatWork } from "../../model/chat-work.ts";
 import type { Work } from "../../model/work.ts";
+import type { GatewayConfig } from "../../config/types.ts";
+import type { PickName } from "../../model/pick.ts";
 import type { Catalogue, CatalogueEntry } from "../../catalogue/catalogue.ts";
 import type { Listing } from "../../catalogue/listing.ts";
 import type { FactSource } from "../../catalogue/merge.ts";
@@ -61,12 +63,48 @@ export interface ExplainedName {
 
 const DAY_MS = 86_400_000;
 
-export function modelCommands(built: () => BuiltGeneration, now: () => number = wallClock) {
+/** A name under `models:` that stands for others. */
+export interface ModelAlias {
+  /** As gateway.yaml has it; a pattern has stars. */
+  readonly name: string;
+  /** How a candidate is chosen. */
+  readonly pick: PickName;
+  /** In the order in which gateway.yaml has them. */
+  readonly targets: readonly {
+    readonly model: string;
+    readonly weight: number | undefined;
+    /** Whether its provider is mounted; of another alias, whether it exists. */
+    readonly mounted: boolean;
+  }[];
+}
+
+export function modelCommands(
+  built: () => BuiltGeneration,
+  routes: () => GatewayConfig["models"],
+  now: () => number = wallClock,
+) {
   return answering({
-    "models.list": async (input) => ({ models: list(built(), input) }),
+    "models.list": async (input) => ({
+      models: list(built(), input),
+      aliases: aliasesOf(routes(), built().providers),
+    }),
     "models.explain": async ({ model }): Promise<ExplainedName> => explained(built(), model, now()),
   });
 }
+
+const aliasesOf = (
+  routes: GatewayConfig["models"],
+  providers: BuiltGeneration["providers"],
+): readonly ModelAlias[] =>
+  [...routes].map(([name, { pick, candidates, weights }]) => ({
+    name,
+    pick,
+    targets: candidates.map((model) => ({
+      model,
+      weight: weights.get(model),
+      mounted: routes.has(model) || providers.has(model.split("/", 1)[0]!),
+    })),
+  }));
 
 function list(
   { gen, providers }: BuiltGeneration,

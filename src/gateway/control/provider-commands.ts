@@ -10,6 +10,7 @@ import type { PoolReading, RestingReading } from "../../plugin/readings.ts";
 import { matches } from "../../walk/candidates/pattern.ts";
 import type { Credential, MountedProvider } from "../../walk/mounted.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
+import type { Outage } from "../requests/outages.ts";
 import { reachedFrontend, type RequestRing } from "../requests/ring.ts";
 import type { StatsRow } from "../requests/stats.ts";
 import type { Services } from "../services/services.ts";
@@ -48,6 +49,8 @@ export interface ProviderHealth {
   readonly hour: StatsRow | undefined;
   /** The newest first. */
   readonly faults: readonly LastFault[];
+  /** Its cooldowns, the newest first, 20 at most. */
+  readonly outages: readonly Outage[];
   /** Connections to its origins, of all processes. */
   readonly pools: readonly PoolReading[];
 }
@@ -144,10 +147,8 @@ async function health(of: ProviderCommandsOf): Promise<ProvidersHealth> {
   const { providers, gen } = of.built();
   const { readings, remembered } = of.services;
   const [status, { resting, pools }] = await Promise.all([of.gateway.status(), readings()]);
-  const { stats, ring } = remembered!;
-  const hours = new Map(
-    stats.recent("model", HOUR_MS, providerOf).map((row) => [row.name, row] as const),
-  );
+  const { stats, ring, outages } = remembered!;
+  const hours = new Map(stats.recent("provider", HOUR_MS).map((row) => [row.name, row] as const));
   const faults = lastFaults(ring);
   const models = new Map<string, number>();
   for (const { id, provider } of gen.catalogue.list())
@@ -165,15 +166,13 @@ async function health(of: ProviderCommandsOf): Promise<ProvidersHealth> {
       })),
       hour: hours.get(one.name),
       faults: faults.get(one.name) ?? [],
+      outages: outages.of(one.name),
       pools: poolsOf(one, pools),
     })),
     leftOut: status.leftOut,
     since: stats.since,
   };
 }
-
-/** Of "openai/gpt-6". */
-const providerOf = (name: string): string => name.split("/", 1)[0]!;
 
 function lastFaults(ring: RequestRing): ReadonlyMap<string, LastFault[]> {
   const found = new Map<string, LastFault[]>();

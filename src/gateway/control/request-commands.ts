@@ -7,14 +7,16 @@ import { fail } from "../../model/error.ts";
 import type { RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Readings, RestingReading } from "../../plugin/readings.ts";
 import type { Store } from "../../plugin/store.ts";
-import { matches } from "../../walk/candidates/pattern.ts";
 import { type BilledAttempt, billedOf } from "../requests/billed.ts";
 import { KeyNames } from "../requests/key-names.ts";
 import type { Remembered } from "../requests/remembered.ts";
 import type { LiveRequest } from "../requests/under-way.ts";
 import { type Over, reachedFrontend } from "../requests/ring.ts";
-import { standsIn, type Stats, type StatsPage, type StatsRow } from "../requests/stats.ts";
+import { standsIn } from "../requests/series-choice.ts";
+import type { Stats, StatsPage, StatsRow } from "../requests/stats.ts";
 import { answering } from "./input.ts";
+import { filterOf, isOfAccount, keyOf } from "./request-filter.ts";
+import { searchCommand } from "./request-search.ts";
 import type { InputOf } from "./table.ts";
 
 /** As it was told to observers. `keyName`: as the key is called now. */
@@ -83,14 +85,17 @@ export interface RequestCommandsOf {
 export function foundCommand({ store, live }: RequestCommandsOf) {
   const names = new KeyNames(store);
   return answering({
-    "requests.show": async ({ id }): Promise<FoundRequests> => {
+    "requests.show": async ({ id, account }): Promise<FoundRequests> => {
       const ring = live?.remembered.ring;
       // What is asked by its attempt is meant too.
       const own = ATTEMPT.test(id) ? id.slice(0, id.lastIndexOf(".")) : id;
       const remembered = () =>
-        ring?.find((over) => over.id === own || isMeant(over, id), SAME_ID) ?? [];
+        ring?.find(
+          (over) => (over.id === own || isMeant(over, id)) && isOfAccount(over, account),
+          SAME_ID,
+        ) ?? [];
       let found = remembered();
-      const charged = found.length > 0 ? [] : await billedOf(store, own);
+      const charged = found.length > 0 ? [] : await chargesOf(store, own, account);
       if (found.length === 0 && ring && charged.every(isYoung)) {
         const late = wallClock() + ON_ITS_WAY_MS;
         while (found.length === 0 && wallClock() < late) {
@@ -116,6 +121,16 @@ export function foundCommand({ store, live }: RequestCommandsOf) {
   });
 }
 
+/** Of a request of another account none, as of one that there is not. */
+async function chargesOf(
+  store: RequestCommandsOf["store"],
+  request: string,
+  account: string | undefined,
+): Promise<readonly BilledAttempt[]> {
+  const charges = await billedOf(store, request);
+  return charges.filter((each) => account === undefined || standsIn(each.account, account));
+}
+
 export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCommandsOf, "live">>) {
   const { store } = of;
   const { remembered, readings, underWay } = of.live;
@@ -136,6 +151,7 @@ export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCom
 
   return {
     ...foundCommand(of),
+    ...searchCommand(store),
     ...answering({
       "requests.list": async (input): Promise<RequestPage> => {
         const fits = await filterOf(input, (said) =>
@@ -194,13 +210,18 @@ function liveOf(
 }
 
 function seriesOf(of: InputOf<"stats.series">): Parameters<Stats["series"]>[0] {
-  const { from = 0, to = wallClock() + 1, step = "minute", by = "all", most = 10, account } = of;
-  if (account !== undefined && by !== "all" && by !== "account")
-    fail("invalid", "Of one account there are counts by all and by account.", {
-      code: "bad_input",
-      param: "/by",
-    });
-  return { from, to, step, by, most, account };
+  const { from = 0, to = wallClock() + 1, step = "minute", by = "all", most = 10 } = of;
+  const { account, provider } = of;
+  const wrong =
+    account !== undefined && by !== "all" && by !== "account"
+      ? "Of one account there are counts by all and by account."
+      : account !== undefined && provider !== undefined
+        ? "Counts of one account are not kept by provider."
+        : provider !== undefined && by !== "all" && by !== "model"
+          ? "Counts of one provider are kept by all and by model."
+          : undefined;
+  if (wrong !== undefined) fail("invalid", wrong, { code: "bad_input", param: "/by" });
+  return { from, to, step, by, most, account, provider };
 }
 
 const ATTEMPT = /^[0-9A-Za-z]{12,}\.\d{1,2}$/;
@@ -212,31 +233,10 @@ const isYoung = ({ settledAt }: BilledAttempt): boolean =>
 const isMeant = (over: Over, id: string): boolean =>
   over.id === id || (reachedFrontend(over) && over.clientRequestId === id);
 
-const keyOf = (over: Over): string | undefined => (reachedFrontend(over) ? over.key : undefined);
-
 const named = (over: Over, names: ReadonlyMap<string, string | undefined>): ShownRequest =>
   reachedFrontend(over)
     ? { ...over, keyName: over.key === undefined ? undefined : names.get(over.key) }
     : over;
-
-async function filterOf(
-  { key, model, failed, from }: InputOf<"requests.list">,
-  idOf: (said: string) => Promise<string>,
-): Promise<(over: Over) => boolean> {
-  const id = key === undefined ? undefined : await idOf(key);
-  return (over) =>
-    (from === undefined || over.at >= from) &&
-    (failed !== true ||
-      over.status >= 400 ||
-      (reachedFrontend(over) && over.fault !== undefined)) &&
-    (id === undefined || keyOf(over) === id) &&
-    (model === undefined || (reachedFrontend(over) && isOf(over, model)));
-}
-
-/** As it was asked for, or as it was served. */
-const isOf = ({ model, calls }: RequestRecord, pattern: string): boolean =>
-  matches(pattern, model) ||
-  calls.some((call) => matches(pattern, `${call.provider}/${call.model}`));
 
 const notFound = (id: string, since: number | undefined): never =>
   fail(

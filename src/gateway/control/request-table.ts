@@ -1,8 +1,15 @@
 // The commands about requests that are over, and about counts of them.
-import { answer, atMost, flag, text, whole } from "./fields.ts";
+import { answer, atMost, flag, ROWS, text, whole } from "./fields.ts";
 
 /** What counts of requests are kept by. */
-const STATS_BY = ["all", "frontend", "model", "key", "account"] as const;
+const STATS_BY = ["all", "frontend", "model", "provider", "key", "account"] as const;
+
+const ACCOUNT = text("Only of this account and the accounts below it");
+const STATUS = {
+  enum: ["ok", "refused", "failed", "canceled"],
+  description:
+    "How it ended. refused: the request was at fault or a limit was reached. failed: the provider or the gateway failed. canceled: the client went away",
+} as const;
 
 export const REQUEST_COMMANDS = {
   "requests.show": {
@@ -13,11 +20,13 @@ export const REQUEST_COMMANDS = {
       required: ["id"],
       properties: {
         id: text("Its `x-request-id`, the client's own one, or the id of one of its attempts"),
+        account: ACCOUNT,
       },
     },
     output: answer("requests"),
     role: "viewer",
     writes: false,
+    within: { account: "account", fills: true },
     counted: true,
     cli: "request",
     onFiles: true,
@@ -53,6 +62,8 @@ export const REQUEST_COMMANDS = {
         waitMs: atMost(30_000, "How long to wait where there is nothing new, in milliseconds"),
         key: text("Of one key: its id or its name"),
         model: text("Of one model, as it was asked for or served; one star stands for anything"),
+        account: ACCOUNT,
+        status: STATUS,
         failed: flag("Only those that were refused, failed or broke off"),
         from: whole("From this moment on, in Unix milliseconds"),
       },
@@ -61,6 +72,34 @@ export const REQUEST_COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "tail",
+    within: { account: "account", fills: true, key: "key" },
+    onFiles: false,
+  },
+  "requests.search": {
+    summary: "search the whole ledger for requests, the newest first",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        from: ROWS.from,
+        to: ROWS.to,
+        key: ROWS.key,
+        account: ACCOUNT,
+        provider: ROWS.provider,
+        model: ROWS.model,
+        label: ROWS.label,
+        frontend: ROWS.frontend,
+        credential: ROWS.credential,
+        status: STATUS,
+        after: text("The `next` of the page before"),
+        limit: atMost(200, "Number of requests after which a page ends. Default: 50"),
+      },
+    },
+    output: answer("items", "reached"),
+    role: "viewer",
+    writes: false,
+    cli: undefined,
+    within: { account: "account", fills: true, key: "key" },
     onFiles: false,
   },
   "stats.recent": {
@@ -89,9 +128,11 @@ export const REQUEST_COMMANDS = {
         step: { enum: ["minute", "hour"], description: "How long each is: minute or hour" },
         by: {
           enum: STATS_BY,
-          description: "What is counted apart: all, frontend, model, key or account",
+          description:
+            "What is counted separately: all, frontend, model, provider, key or account. By model and by provider, calls are counted",
         },
-        account: text("Of one account and of all that stands below it, by all or by account"),
+        account: text("Only of this account and the accounts below it, by all or account"),
+        provider: text("Only calls of this provider, by all or model"),
         most: atMost(100, "So many of them, the largest, and the others as one; 10 by default"),
       },
     },

@@ -31,6 +31,20 @@ export const COMMANDS = {
     cli: "fleet",
     onFiles: false,
   },
+  attention: {
+    summary: "list what needs attention: budgets, models that retire, certificates, providers",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: { account: text("Only of this account and the accounts below it") },
+    },
+    output: answer("items", "omitted"),
+    role: "viewer",
+    writes: false,
+    cli: undefined,
+    within: { account: "account", fills: true },
+    onFiles: false,
+  },
   readings: {
     summary: "show what happens in all processes",
     input: NONE,

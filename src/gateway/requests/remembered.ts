@@ -1,10 +1,11 @@
-// What the gateway remembers of requests that are over: the last ones, and counts and times of all. It hears of them as an observer
-// does, in the primary process.
+// What the gateway remembers of requests that are over: the last ones, counts and times of all, and when providers were in cooldown. It
+// receives them as an observer does, in the primary process.
 import type { Log } from "../../lib/log.ts";
 import type { Scope } from "../../lib/scope.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import type { MountedObserver } from "../observers/subscriber.ts";
-import { readStats, writeStats } from "./kept-stats.ts";
+import { readOutages, readStats, writeOutages, writeStats } from "./kept-stats.ts";
+import { Outages } from "./outages.ts";
 import { RequestRing } from "./ring.ts";
 import { Stats } from "./stats.ts";
 
@@ -13,6 +14,7 @@ const SAVE_MS = 60_000;
 export interface Remembered {
   readonly ring: RequestRing;
   readonly stats: Stats;
+  readonly outages: Outages;
   /** How it hears of them. */
   readonly ear: MountedObserver;
   /** Its counts are another process's from now on: written down once more, and not again unless that comes to nothing. */
@@ -29,11 +31,19 @@ export async function remember(of: {
   const { stateDir, log, scope } = of;
   const ring = new RequestRing(of.most);
   const stats = new Stats();
+  const outages = new Outages();
   await readStats(stateDir, stats, log);
+  await readOutages(stateDir, outages, log);
   let saved = ring.count;
+  let savedOutages = 0;
   let ceded = false;
   const save = async () => {
-    if (ceded || ring.count === saved) return;
+    if (ceded) return;
+    if (outages.changes !== savedOutages) {
+      savedOutages = outages.changes;
+      await writeOutages(stateDir, outages);
+    }
+    if (ring.count === saved) return;
     saved = ring.count;
     await writeStats(stateDir, stats);
   };
@@ -44,6 +54,7 @@ export async function remember(of: {
   return {
     ring,
     stats,
+    outages,
     async cede() {
       await save().catch(failed);
       ceded = true;
@@ -59,6 +70,7 @@ export async function remember(of: {
           stats.add(batch);
         },
         turnedAway: (batch) => ring.add(batch),
+        told: (notice) => outages.told(notice),
       },
     },
   };

@@ -4,6 +4,7 @@ import { wallClock } from "../../lib/wall-clock.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import { Cell, COUNTS, CellReader, CellWriter, OWN_UNITS } from "./cell.ts";
+import { choiceOf, type SeriesQuery, type StatsBy } from "./series-choice.ts";
 import { SeriesNames } from "./series-names.ts";
 import { classOf, quantile } from "./sketch.ts";
 import { cellIn, OTHER, Slots, type Series } from "./slots.ts";
@@ -17,8 +18,6 @@ const BOUNDS = {
 };
 const FORMAT = "tollgate stats 1\n";
 
-/** What is counted apart. `model`: provider and upstream's name, and what is counted there are calls. */
-export type StatsBy = "all" | "frontend" | "model" | "key" | "account";
 export type StatsStep = "minute" | "hour";
 
 /** Milliseconds, right to a tenth. */
@@ -52,12 +51,6 @@ export interface StatsPage {
   readonly next: number | undefined;
 }
 
-const ACCOUNT = "account:";
-
-/** Whether what is of the account at this path is of that one too, or of one below it. */
-export const standsIn = (path: string | undefined, account: string): boolean =>
-  path !== undefined && `/${path}/`.includes(`/${account}/`);
-
 /** In one answer. */
 const STRETCHES = 1_500;
 
@@ -71,7 +64,7 @@ export class Stats {
   readonly #frontends = new SeriesNames("frontend:");
   readonly #keys = new SeriesNames("key:");
   /** By path. */
-  readonly #accounts = new SeriesNames(ACCOUNT);
+  readonly #accounts = new SeriesNames("account:");
   /** By provider. */
   readonly #models = new Map<string, SeriesNames>();
 
@@ -116,52 +109,40 @@ export class Stats {
 
   /**
    * Of the last so many milliseconds: every series of one kind, those that cost most first. More than ten minutes are added up
-   * by the minute. `folded`: what several series are summed up under.
+   * by the minute.
    */
-  recent(
-    by: StatsBy,
-    windowMs: number,
-    folded: (name: string) => string = (name) => name,
-  ): readonly StatsRow[] {
+  recent(by: StatsBy, windowMs: number): readonly StatsRow[] {
     this.#reach();
     const now = this.#now();
     const cells = new Map<Series, Cell>();
     const { ms, most } = BOUNDS.moment;
     const slots = windowMs < ms * most ? this.#moments : this.#of.minute;
-    slots.read(now - windowMs, now + 1, wanted(by), (_, series, cell) =>
-      into(cells, folded(nameIn(series)), cell),
+    const { wants, as } = choiceOf({ by });
+    slots.read(now - windowMs, now + 1, wants, (_, series, cell) =>
+      into(cells, nameIn(as(series)), cell),
     );
     return [...cells]
       .map(([name, cell]) => rowOf(name, cell))
       .sort((a, b) => Number(b.costNano - a.costNano) || b.requests - a.requests);
   }
 
-  /** `most`: series; the others of each stretch are one. `account`: of that alone and what stands below it, by all or by account. */
-  series(of: {
-    from: number;
-    to: number;
-    step: StatsStep;
-    by: StatsBy;
-    most: number;
-    account?: string | undefined;
-  }): StatsPage {
+  /** `most`: series; the others of each stretch are one. */
+  series(of: SeriesQuery & { from: number; to: number; step: StatsStep; most: number }): StatsPage {
     this.#reach();
-    const { account } = of;
-    const wants = account === undefined ? wanted(of.by) : inAccount(account);
-    const seriesOf = (series: Series) => (account !== undefined && of.by === "all" ? "" : series);
+    const { wants, as } = choiceOf(of);
     const slots = this.#of[of.step];
     const { ms } = slots.bounds;
     const from = Math.max(of.from - (of.from % ms), slots.oldest ?? of.from);
     const to = Math.min(of.to, from + STRETCHES * ms);
     const cells = new Map<string, Cell>();
     const sums = new Map<Series, Cell>();
-    slots.read(from, to, wants, (_, series, cell) => into(sums, seriesOf(series), cell));
+    slots.read(from, to, wants, (_, series, cell) => into(sums, as(series), cell));
     const size = ([, cell]: readonly [Series, Cell]) => cell.of("requests");
     const sorted = [...sums].sort((a, b) => size(b) - size(a));
     const named = new Set(sorted.slice(0, of.most).map(([series]) => series));
     const nameOf = (series: Series) => (named.has(series) ? series : `${of.by}:${OTHER}`);
     slots.read(from, to, wants, (at, series, cell) =>
-      into(cells, `${at} ${nameOf(seriesOf(series))}`, cell),
+      into(cells, `${at} ${nameOf(as(series))}`, cell),
     );
     const whole = new Map<Series, Cell>();
     for (const [series, cell] of sorted) into(whole, nameOf(series), cell);
@@ -255,14 +236,6 @@ function billed(cell: Cell, { costNano, state, usage }: Call): void {
   cell.count("input", inputTokens(usage));
   cell.count("output", outputTokens(usage));
 }
-
-const wanted = (by: StatsBy): ((series: Series) => boolean) =>
-  by === "all" ? (series) => series === "" : (series) => series.startsWith(`${by}:`);
-
-const inAccount =
-  (account: string): ((series: Series) => boolean) =>
-  (series) =>
-    series.startsWith(ACCOUNT) && standsIn(series.slice(ACCOUNT.length), account);
 
 function into(cells: Map<string, Cell>, name: string, cell: Cell): void {
   const sum = cells.get(name) ?? new Cell();

@@ -12,6 +12,8 @@ import { CommandGate } from "../../../src/gateway/control/gate.ts";
 import type { Giver } from "../../../src/gateway/control/giver.ts";
 import { keyCommands } from "../../../src/gateway/control/key-commands.ts";
 import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
+import { foundCommand } from "../../../src/gateway/control/request-commands.ts";
+import { searchCommand } from "../../../src/gateway/control/request-search.ts";
 import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
 import { COMMANDS } from "../../../src/gateway/control/table.ts";
 import { keysIn } from "../../../src/gateway/control/world.ts";
@@ -108,6 +110,8 @@ async function world(others: boolean) {
         async () => {},
         () => ({ account: [...accounts.keys()] }),
       ),
+      ...foundCommand({ store }),
+      ...searchCommand(store),
       ...keyCommands(shelf, around, () => NOON),
       ...accountCommands(shelf, around, () => NOON),
     },
@@ -137,7 +141,10 @@ const settled = (said: string): string =>
   said.replaceAll(/"(secret|id|created)":("[^"]*"|\d+)/g, '"$1":"…"');
 
 const NAMES = Object.entries(COMMANDS as Readonly<Record<string, CommandFacts>>)
-  .filter(([name, { within }]) => within && /^(ledger|usage|keys|accounts)\./.test(name))
+  .filter(
+    ([name, { within }]) =>
+      within && /^(ledger|usage|keys|accounts|requests\.(show|search)$)/.test(name),
+  )
   .map(([name]) => name);
 const THEIR_WORDS = [
   "sales",

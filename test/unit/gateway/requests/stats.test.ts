@@ -271,3 +271,29 @@ it("cells add up", () => {
   a.add(b);
   expect([a.of("requests"), a.total[4], b.of("requests")]).toEqual([5, 1, 3]);
 });
+
+it("counts of one provider are those of its models together", () => {
+  const part = fc.record({
+    provider: fc.constantFrom("one", "one-more", "two"),
+    model: fc.constantFrom("a", "b/c", "one"),
+  });
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 20 }), (calls) => {
+      const stats = new Stats(() => START);
+      stats.add(calls.map((each) => record({ calls: [call(each)] })));
+      const of = { from: 0, to: START + MINUTE, step: "minute", most: 100 } as const;
+      const counts = (rows: readonly { name: string; requests: number }[]) =>
+        Object.fromEntries(rows.map(({ name, requests }) => [name, requests]));
+      const each = Map.groupBy(calls, ({ provider }) => provider);
+      const wanted = Object.fromEntries([...each].map(([name, its]) => [name, its.length]));
+      expect(counts(stats.series({ ...of, by: "provider" }).totals)).toEqual(wanted);
+      expect(counts(stats.recent("provider", MINUTE))).toEqual(wanted);
+      for (const provider of ["one", "one-more", "two"]) {
+        const own = stats.series({ ...of, by: "all", provider }).totals;
+        expect(own.reduce((sum, { requests }) => sum + requests, 0)).toBe(wanted[provider] ?? 0);
+        const models = stats.series({ ...of, by: "model", provider }).totals;
+        expect(models.every(({ name }) => name.startsWith(`${provider}/`))).toBe(true);
+      }
+    }),
+  );
+});

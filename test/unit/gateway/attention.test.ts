@@ -1,0 +1,183 @@
+// What needs attention: everything that is wrong is in it, the most urgent first, and to an admin of one account only that account's.
+import { expect, it } from "vitest";
+import type { Limit } from "tollgate/plugin";
+import { AccountTree } from "../../../src/gateway/control/account-tree.ts";
+import {
+  type Attention,
+  type AttentionOf,
+  attentionCommand,
+} from "../../../src/gateway/control/attention.ts";
+
+const NOW = 1_795_000_000_000;
+const DAY = 86_400_000;
+
+const budget = (scope: string, max: number, per: Limit["per"] = "month"): Limit => ({
+  scope,
+  unit: "nano_usd",
+  max,
+  per,
+});
+const account = (id: string, parent: string | undefined, limits: readonly Limit[]) =>
+  [id, { id, parent, limits, version: 0 }] as const;
+
+const TREE = new AccountTree(
+  new Map([
+    account("acme", undefined, [budget("account:acme", 100)]),
+    account("research", "acme", [budget("account:research", 100)]),
+    account("sales", "acme", [
+      budget("account:sales", 100),
+      budget("account:sales:m", 10, "minute"),
+    ]),
+  ]) as never,
+  [],
+);
+const key = (id: string, at: string | undefined, more: object = {}) => ({
+  id,
+  name: `name of ${id}`,
+  digest: id,
+  created: 1,
+  account: at,
+  limits: [budget(`key:${id}`, 100)],
+  ...more,
+});
+
+/** Used, of 100. */
+const USED: Readonly<Record<string, bigint>> = {
+  "account:acme": 79n,
+  "account:research": 80n,
+  "account:sales": 120n,
+  "account:sales:m": 10n,
+  "key:k1": 95n,
+  "key:k2": 96n,
+  "key:gone": 100n,
+};
+
+const listing = (id: string, retires: number | undefined) => ({
+  id,
+  provider: id.split("/")[0],
+  retires: retires === undefined ? undefined : new Date(retires).toISOString(),
+});
+
+function asking(more: Partial<AttentionOf> = {}, status: object = {}, readings: object = {}) {
+  const { attention } = attentionCommand({
+    status: async () =>
+      ({ leftOut: [], quarantined: [], lists: [], lastReload: undefined, ...status }) as never,
+    readings: async () =>
+      ({ ledger: { ok: true }, certificates: [], resting: [], ...readings }) as never,
+    stats: { series: () => ({ totals: [{ name: "acme/old" }, { name: "acme/new" }] }) as never },
+    built: () =>
+      ({
+        gen: {
+          catalogue: {
+            list: () => [
+              listing("acme/old", NOW + 20 * DAY),
+              listing("acme/new", NOW + 200 * DAY),
+              listing("acme/never", NOW + DAY),
+              listing("acme/aliased", NOW - DAY),
+              listing("acme/plain", undefined),
+            ],
+          },
+        },
+      }) as never,
+    names: () => new Map([["fast", ["acme/aliased", "acme/plain"]]]),
+    shelf: {
+      keys: async () => [
+        key("k1", "research"),
+        key("k2", undefined),
+        key("gone", "research", { revoked: 5 }),
+      ],
+      counted: async (limits) =>
+        limits.map((limit) => ({
+          ...limit,
+          used: USED[limit.scope] ?? 0n,
+          held: 0n,
+          resetsAt: NOW + DAY,
+        })) as never,
+    },
+    tree: async () => TREE,
+    now: () => NOW,
+    ...more,
+  });
+  return (input: object = {}) => attention(input as never) as Promise<Attention>;
+}
+const kinds = ({ items }: Attention) =>
+  items.map((item) =>
+    item.kind === "budget" ? item.id : item.kind === "retirement" ? item.model : item.kind,
+  );
+
+it("has budgets that are nearly used up and models that retire, the urgent ones first", async () => {
+  const all = await asking()();
+  expect(kinds(all)).toEqual(["sales", "acme/aliased", "k2", "k1", "research", "acme/old"]);
+  expect(all.items[1]).toMatchObject({ names: ["fast"], used: false, severity: "bad" });
+  expect(all.items[3]).toMatchObject({ of: "key", name: "name of k1", used: 95n, max: 100 });
+  expect(all).toMatchObject({ omitted: 0, unchecked: 0 });
+});
+
+it("has what is wrong with the gateway", async () => {
+  const all = await asking(
+    { shelf: { keys: async () => [], counted: async () => [] }, names: () => new Map() },
+    {
+      lastReload: {
+        ok: false,
+        at: NOW - 5,
+        problems: [{ file: "gateway.yaml", line: 3, message: "unknown key" }],
+      },
+      leftOut: [{ provider: "spare", why: "SPARE_KEY is not set" }],
+      quarantined: [{ plugin: "middleware.guard", hook: "edit", why: "threw", until: NOW + 1 }],
+      lists: [
+        { provider: "acme", credential: "main", failures: 2, lastError: { message: "401" } },
+        { provider: "acme", credential: "spare", failures: 0 },
+      ],
+    },
+    {
+      ledger: { ok: false, why: "disk full" },
+      certificates: [
+        { listener: "listen.tls", expiresAt: NOW + 3 * DAY },
+        { listener: "admin.tls", expiresAt: NOW + 20 * DAY },
+        { listener: "listen.tls.clients", expiresAt: NOW + 90 * DAY },
+      ],
+      resting: [
+        { provider: "acme", credential: "main", why: "overloaded", until: NOW + 9, state: "open" },
+        { provider: "acme", credential: "next", why: "overloaded", until: 0, state: "recovering" },
+      ],
+    },
+  )();
+  expect(kinds(all)).toEqual([
+    "ledger",
+    "reload",
+    "certificate",
+    "cooldown",
+    "plugin",
+    "certificate",
+    "list",
+    "unmounted",
+    "acme/old",
+  ]);
+  expect(all.items[1]).toMatchObject({ problems: 1, first: "gateway.yaml:3: unknown key" });
+});
+
+it("has of one account its budgets and those below it, and nothing of the gateway", async () => {
+  const broken = { ledger: { ok: false, why: "disk full" } };
+  const own = await asking({}, {}, broken)({ account: "research" });
+  expect(kinds(own)).toEqual(["acme/aliased", "k1", "research", "acme/old"]);
+  const sales = await asking({}, {}, broken)({ account: "sales" });
+  expect(kinds(sales)).toEqual(["sales", "acme/aliased", "acme/old"]);
+});
+
+it("is bounded: limits that are looked at, and items", async () => {
+  const keys = Array.from({ length: 12_000 }, (_, i) => key(`k${i}`, undefined));
+  const counted: number[] = [];
+  const all = await asking({
+    shelf: {
+      keys: async () => keys,
+      counted: async (limits) => {
+        counted.push(limits.length);
+        return limits.map((limit) => ({ ...limit, used: 100n, held: 0n, resetsAt: NOW })) as never;
+      },
+    },
+  })();
+  expect(counted).toEqual([10_000]);
+  expect(all.items).toHaveLength(100);
+  expect(all.omitted).toBeGreaterThan(9_000);
+  expect(all.unchecked).toBe(2_003);
+});

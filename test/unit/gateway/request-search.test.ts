@@ -1,0 +1,148 @@
+// The search over the ledger: its pages together are what the ledger has, and each of them is a bounded piece of work.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Store, StoreCommand } from "tollgate/plugin";
+import {
+  searched,
+  type SearchedRequest,
+  type SearchOf,
+  type SearchTimes,
+} from "../../../src/gateway/control/request-search.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { makeMemory } from "../../plugins/stores/made.ts";
+
+const QUIET: SearchTimes = { now: () => 0, budgetMs: 1, mostMs: 60_000 };
+const HURRIED: SearchTimes = { now: () => 0, budgetMs: 0, mostMs: 60_000 };
+
+interface Called {
+  readonly at: number;
+  readonly outcome: string;
+  readonly key: string;
+}
+
+async function ledger(calls: readonly Called[]) {
+  const { store } = await makeMemory();
+  await store.open({ instance: "one" });
+  for (const [i, { at, outcome, key }] of calls.entries())
+    await store.apply([
+      reserve(`c${i}`, { at, key }),
+      settle(`c${i}`, { at: at + 1, outcome }),
+    ] as StoreCommand[]);
+  const reads: { rows: number; limit: number }[] = [];
+  const counting: Pick<Store, "entries"> = {
+    async entries(query, page, of) {
+      const found = await store.entries(query, page, of);
+      reads.push({ rows: found.items.length, limit: page?.limit ?? 100 });
+      return found;
+    },
+  };
+  return { store: counting, reads };
+}
+
+async function pages(store: Pick<Store, "entries">, of: Partial<SearchOf>, times: SearchTimes) {
+  const found: SearchedRequest[][] = [];
+  let after: string | undefined;
+  for (let n = 0; n < 5_000; n++) {
+    const page = await searched(
+      store,
+      { query: {}, status: undefined, from: 0, to: NOON + 1e9, limit: 5, ...of, after },
+      times,
+    );
+    found.push([...page.items]);
+    after = page.next;
+    if (after === undefined) return found;
+  }
+  throw new Error("The search does not end.");
+}
+
+const call = fc.record({
+  // Close together, far apart, and at one moment.
+  at: fc.oneof(
+    fc.nat(3).map((n) => NOON - n),
+    fc.nat(100_000).map((n) => NOON - n * 1_000),
+    fc.nat(400).map((n) => NOON - n * 86_400_000),
+  ),
+  outcome: fc.constantFrom("ok", "timeout", "canceled", "invalid"),
+  key: fc.constantFrom("k1", "k2"),
+});
+const STATUS = { ok: "ok", timeout: "failed", canceled: "canceled", invalid: "refused" } as const;
+
+it("finds each request that matches once, the newest first, however it is cut into pages", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(call, { maxLength: 60 }),
+      fc.constantFrom(undefined, "ok", "failed", "canceled", "refused"),
+      fc.constantFrom(undefined, "k1"),
+      fc.integer({ min: 1, max: 12 }),
+      fc.constantFrom(QUIET, HURRIED),
+      async (calls, status, key, limit, times) => {
+        const { store, reads } = await ledger(calls);
+        const found = (await pages(store, { status, limit, query: { key } }, times)).flat();
+        const wanted = calls.flatMap((each, i) => {
+          const its = STATUS[each.outcome as keyof typeof STATUS];
+          const fits = (status ?? its) === its && (key ?? each.key) === each.key;
+          return fits ? [{ id: `r-c${i}`, status: its, at: each.at + 1, key: each.key }] : [];
+        });
+        expect(found.map(({ id }) => id).toSorted()).toEqual(wanted.map(({ id }) => id).toSorted());
+        for (const one of wanted) expect(found.find(({ id }) => id === one.id)).toMatchObject(one);
+        const moments = found.map(({ at }) => at);
+        expect(moments).toEqual(moments.toSorted((a, b) => b - a));
+        for (const { rows, limit: most } of reads) expect(rows).toBeLessThanOrEqual(most);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+it("reads a bounded number of rows for a page of a ledger that is full at one moment", async () => {
+  const calls = Array.from({ length: 3_000 }, (_, i) => ({
+    at: NOON - i * 10,
+    outcome: "ok",
+    key: "k1",
+  }));
+  const { store, reads } = await ledger(calls);
+  const page = await searched(
+    store,
+    { query: {}, status: undefined, from: 0, to: NOON + 100, after: undefined, limit: 50 },
+    QUIET,
+  );
+  expect(page.items.length).toBeGreaterThanOrEqual(50);
+  expect(page.items.length).toBeLessThanOrEqual(150);
+  expect(page.items[0]).toMatchObject({ id: "r-c0", model: "openai/gpt-6", calls: [{ n: 1 }] });
+  expect(reads.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(6_000);
+});
+
+it("ends where the time that was asked for begins, and where the ledger does", async () => {
+  const { store } = await ledger([
+    { at: NOON - 50_000, outcome: "ok", key: "k1" },
+    { at: NOON - 10, outcome: "ok", key: "k1" },
+  ]);
+  const of = { query: {}, status: undefined, to: NOON, after: undefined, limit: 50 };
+  const page = await searched(store, { ...of, from: NOON - 100 }, QUIET);
+  expect(page).toMatchObject({ items: [{ id: "r-c1" }], next: undefined, reached: NOON - 100 });
+  const nothing = await searched(store, { ...of, from: NOON + 10, to: NOON + 20 }, QUIET);
+  expect(nothing).toMatchObject({ items: [], next: undefined });
+  await expect(searched(store, { ...of, from: 0, after: "nonsense" }, QUIET)).rejects.toThrow(
+    "Invalid `after`",
+  );
+});
+
+it("a stretch that takes too long is cut shorter, and the page says how far it has come", async () => {
+  const { store } = await ledger([{ at: NOON - 3_000_000, outcome: "ok", key: "k1" }]);
+  const widths: number[] = [];
+  const slow: Pick<Store, "entries"> = {
+    entries: async (query, page, of) => {
+      const width = query.to! - query.from!;
+      if (width > 0) widths.push(width);
+      // As a store does that is told to stop.
+      if (width > 900_000 && query.to! > NOON - 4_000_000)
+        await new Promise((_, no) =>
+          of!.signal!.addEventListener("abort", () => no(of!.signal!.reason)),
+        );
+      return store.entries(query, page, of);
+    },
+  };
+  const found = (await pages(slow, { to: NOON }, { ...QUIET, mostMs: 20 })).flat();
+  expect(found).toMatchObject([{ id: "r-c0" }]);
+  expect(Math.min(...widths)).toBeLessThanOrEqual(900_000);
+});
