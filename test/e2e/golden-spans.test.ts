@@ -38,11 +38,10 @@ const EXPECTED: Record<string, (frontend: string, own: string) => string> = {
   torn: (at, own) =>
     `${at} 200 upstream_error upstream! | ${own} estimated some upstream +first_content!`,
   silent: (at, own) => `${at} 499 canceled canceled | ${own} estimated some canceled`,
-  // It is asked once more.
+  // One retry. The client gets the provider's own status.
   busy: (at, own) => {
-    const status = at === "messages" ? 529 : 503;
     const attempt = `${own} void 0 overloaded!`;
-    return `${at} ${status} upstream_error overloaded +retry! | ${attempt} | ${attempt}`;
+    return `${at} 503 upstream_error overloaded +retry! | ${attempt} | ${attempt}`;
   },
   limited: (at, own) => `${at} 429 upstream_error rate_limited! | ${own} void 0 rate_limited!`,
   refused: (at, own) => `${at} 502 upstream_error upstream_auth! | ${own} void 0 upstream_auth!`,
