@@ -282,7 +282,7 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
   }
   const short = await here.tollgate(["keys", "hash", "--foreign"], { input: "secret" });
   expect([short.code, short.err]).toEqual([0, expect.stringContaining("can be guessed")]);
-  expect((await here.tollgate(["keys", "hash"])).err).toContain("no key on stdin");
+  expect((await here.tollgate(["keys", "hash"], { input: "" })).err).toContain("no key on stdin");
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
 });
 

@@ -32,12 +32,11 @@ export async function folder(files: Readonly<Record<string, string>> = {}): Prom
   const made: Folder = {
     path,
     write: (name, text) => writeFile(join(path, name), text),
-    tollgate: (args, { env, input } = {}) => ran({ cwd: path, args, env }, { input }),
-    async said(args) {
-      const before = process.cwd();
-      process.chdir(path);
-      return said(args).finally(() => process.chdir(before));
-    },
+    tollgate: (args, { env, input } = {}) =>
+      input === undefined && args[0] !== "serve"
+        ? oneByOne(() => inFolder(path, () => withEnv(env, () => said(args))))
+        : ran({ cwd: path, args, env }, { input }),
+    said: (args) => oneByOne(() => inFolder(path, () => said(args))),
     async serve(args = [], env) {
       const served = await serve({ cwd: path, args, env });
       running.push(served);
@@ -88,6 +87,17 @@ function oneByOne(run: () => Promise<Ran>): Promise<Ran> {
   const next = last.then(run, run);
   last = next.catch(() => {});
   return next;
+}
+
+/** Sets environment variables while a command runs. A program that a test starts has no color either. */
+async function withEnv(env: NodeJS.ProcessEnv = {}, run: () => Promise<Ran>): Promise<Ran> {
+  const before = { ...process.env };
+  Object.assign(process.env, { NO_COLOR: "1" }, env);
+  try {
+    return await run();
+  } finally {
+    process.env = before;
+  }
 }
 
 async function inFolder(dir: string, run: () => Promise<Ran>): Promise<Ran> {
