@@ -15,6 +15,7 @@ it("the judge finds what may be wrong", () => {
     through: share(52),
     calls: 108,
     requests: 100,
+    processes: 1,
   };
   expect(judge(fine)).toEqual([]);
   expect(judge({ ...fine, through: share(18) })).toHaveLength(1);

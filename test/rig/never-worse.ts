@@ -5,6 +5,8 @@ import type { AddressInfo } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { startFleet } from "../kit/fleet.ts";
+import { newDatabase, startPostgres } from "../kit/postgres.ts";
 import { curve, type Point } from "./goodput-curve.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { random } from "../../src/testing/random.ts";
@@ -79,15 +81,17 @@ export const ROWS: readonly Row[] = [
 export interface Share {
   readonly asked: number;
   readonly good: number;
-  /** Answers of the gateway itself, by code: no call was made. */
+  /** Errors of the gateway itself: no call was made. */
   readonly refused: number;
+  /** How often each error was received, by status and code. */
+  readonly errors?: Readonly<Record<string, number>>;
 }
 
 const shareOf = ({ good, asked }: Share): number => good / asked;
 
 const LOST = 0.01;
 const CALLS = 1.1;
-/** Retries that each key has saved up. */
+/** Retries that each key has saved up in each process. */
 const SAVED = 12;
 
 export interface NeverWorseOptions {
@@ -96,6 +100,10 @@ export interface NeverWorseOptions {
   readonly rows: readonly Row[];
   /** Another checkout of the program. */
   readonly root?: string | undefined;
+  /** Processes of one gateway. */
+  readonly workers?: number;
+  /** More than one: a fleet on PostgreSQL, whose gateways get requests in turn. */
+  readonly gateways?: number;
 }
 
 export interface RowResult {
@@ -104,16 +112,18 @@ export interface RowResult {
   readonly through: Share;
   readonly calls: number;
   readonly requests: number;
+  readonly processes: number;
 }
 
 /** What is wrong with one row. */
-export function judge({ row, direct, through, calls, requests }: RowResult): string[] {
+export function judge(of: RowResult): string[] {
+  const { row, direct, through, calls, requests, processes } = of;
   const wrong: string[] = [];
   if (shareOf(through) < shareOf(direct) - LOST)
     wrong.push(
       `${row.name}: ${through.good} of ${through.asked} succeed, and ${direct.good} of ${direct.asked} directly`,
     );
-  if (calls > CALLS * requests + SAVED)
+  if (calls > CALLS * requests + SAVED * processes)
     wrong.push(`${row.name}: ${calls} calls for ${requests} requests`);
   // The limit on concurrent calls may refuse a few where a burst is long.
   if (through.refused > LOST * through.asked)
@@ -123,7 +133,8 @@ export function judge({ row, direct, through, calls, requests }: RowResult): str
 
 /** All rows side by side: each has a provider and a gateway of its own, and mostly waits. */
 export async function played(of: NeverWorseOptions): Promise<RowResult[]> {
-  const started = await Promise.all(of.rows.map((row) => begun(row, of)));
+  await using database = (of.gateways ?? 1) > 1 ? await startPostgres({}) : undefined;
+  const started = await Promise.all(of.rows.map((row) => begun(row, of, database?.url)));
   try {
     return await Promise.all(started.map((one) => one.run()));
   } finally {
@@ -131,23 +142,46 @@ export async function played(of: NeverWorseOptions): Promise<RowResult[]> {
   }
 }
 
-async function begun(row: Row, { seconds, seed, root }: NeverWorseOptions) {
-  const up = await provider(row);
-  const daemon = await startGateway({
-    root,
-    yaml: `
-frontends: [chat-completions]
+const yamlOf = (up: string, workers: number) => `
+workers: ${workers}
+frontends: [chat-completions, messages, responses, gemini]
 middleware: [auth, limits, usage]
-store: memory
 providers:
-  up: { use: openai-compatible, with: { base_url: "${up.url}/gateway/v1", api_key: k } }
-`,
-  });
+  up: { use: openai-compatible, with: { base_url: "${up}/gateway/v1", api_key: k } }
+`;
+
+/** The gateways of one row. */
+async function gateways(up: string, of: NeverWorseOptions, database: string | undefined) {
+  const { workers = 1, gateways: nodes = 1, root } = of;
+  const yaml = yamlOf(up, workers);
+  if (database === undefined) {
+    const daemon = await startGateway({ root, yaml: `store: memory\n${yaml}` });
+    return {
+      daemon,
+      key: daemon.key,
+      urls: [daemon.url],
+      end: () => daemon[Symbol.asyncDispose](),
+    };
+  }
+  const fleet = await startFleet({ url: await newDatabase(database), nodes, yaml });
+  return {
+    daemon: fleet.any(),
+    key: fleet.key,
+    urls: fleet.nodes.map(({ daemon }) => daemon!.url),
+    end: () => fleet[Symbol.asyncDispose](),
+  };
+}
+
+async function begun(row: Row, of: NeverWorseOptions, database: string | undefined) {
+  const { seconds, seed, workers = 1 } = of;
+  const up = await provider(row);
+  const { daemon, key, urls, end } = await gateways(up.url, of, database);
   const second = await anotherKey(daemon);
-  const keys = { first: daemon.key, second };
+  const keys = { first: key, second };
+  let n = 0;
   return {
     async end() {
-      await daemon[Symbol.asyncDispose]();
+      await end();
       up.close();
     },
     async run(): Promise<RowResult> {
@@ -155,25 +189,27 @@ providers:
       const counts = { direct: new Map<string, Share>(), through: new Map<string, Share>() };
       const asked: Promise<void>[] = [];
       await Promise.all(
-        row.streams.map(async ({ key, rate }, n) => {
-          const luck = random(seed + n);
+        row.streams.map(async ({ key, rate }, i) => {
+          const luck = random(seed + i);
           const end = performance.now() + seconds * 1_000;
           for (let next = performance.now(); next < end; next += 1_000 / rate) {
             await sleep(Math.max(0, next - performance.now()));
             const drawn = luck();
-            const send = async (way: keyof typeof counts, url: string) => {
-              const got = await once(url, keys[key], { key, luck: drawn });
+            const [form, url] = [FORMS[n % FORMS.length]!, urls[n % urls.length]!];
+            n++;
+            const send = async (way: keyof typeof counts, form: Form, url: string) => {
+              const error = await sent(url, form, keys[key], { key, luck: drawn });
               const was = counts[way].get(key) ?? { asked: 0, good: 0, refused: 0 };
               counts[way].set(key, {
                 asked: was.asked + 1,
-                good: was.good + Number(got === "good"),
-                refused: was.refused + Number(got === "refused"),
+                good: was.good + Number(error === undefined),
+                refused: was.refused + Number(REFUSED.test(error ?? "")),
+                errors: error
+                  ? { ...was.errors, [error]: (was.errors?.[error] ?? 0) + 1 }
+                  : (was.errors ?? {}),
               });
             };
-            asked.push(
-              send("direct", `${up.url}/direct/v1/chat/completions`),
-              send("through", `${daemon.url}/v1/chat/completions`),
-            );
+            asked.push(send("direct", CHAT, `${up.url}/direct`), send("through", form, url));
           }
         }),
       );
@@ -185,6 +221,7 @@ providers:
         through: counts.through.get(row.judged)!,
         calls: up.calls(),
         requests,
+        processes: workers * urls.length,
       };
     },
   };
@@ -197,23 +234,60 @@ async function anotherKey(daemon: Daemon): Promise<string> {
   return made.secret;
 }
 
-/** Refused: by the gateway itself. */
-async function once(
+/** How a client sends a request: its path, body, and headers. */
+type Form = (
+  content: string,
+  key: string,
+) => readonly [path: string, body: object, headers: object];
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+const messagesOf = (content: string) => [{ role: "user", content }];
+
+const CHAT: Form = (content, key) => [
+  "/v1/chat/completions",
+  { model: "up/m", messages: messagesOf(content) },
+  bearer(key),
+];
+
+/** Every protocol, whole and streamed, in turn. */
+const FORMS: readonly Form[] = [false, true].flatMap((stream): Form[] => [
+  (content, key) => [
+    "/v1/chat/completions",
+    { model: "up/m", stream, messages: messagesOf(content) },
+    bearer(key),
+  ],
+  (content, key) => [
+    "/v1/messages",
+    { model: "up/m", stream, max_tokens: 9, messages: messagesOf(content) },
+    { "x-api-key": key },
+  ],
+  (content, key) => ["/v1/responses", { model: "up/m", stream, input: content }, bearer(key)],
+  (content, key) => [
+    `/v1beta/models/up/m:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+    { contents: [{ role: "user", parts: [{ text: content }] }] },
+    { "x-goog-api-key": key },
+  ],
+]);
+
+const REFUSED = /no_healthy_upstream|resting|rate_limit_exceeded/;
+
+/** Sends one request. Returns the status and code of its error, and undefined if it succeeded. */
+async function sent(
   url: string,
+  form: Form,
   key: string,
   of: Pick<Call, "key" | "luck">,
-): Promise<"good" | "failed" | "refused"> {
-  const res = await fetch(url, {
+): Promise<string | undefined> {
+  const [path, body, headers] = form(`${of.key} ${of.luck}`, key);
+  const res = await fetch(url + path, {
     method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-    body: JSON.stringify({
-      model: "up/m",
-      messages: [{ role: "user", content: `${of.key} ${of.luck}` }],
-    }),
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
   });
   const text = await res.text();
-  if (res.status === 200) return "good";
-  return /no_healthy_upstream|"resting"|rate_limit_exceeded/.test(text) ? "refused" : "failed";
+  if (res.status === 200 && /"(stop|STOP|end_turn|completed)"/.test(text)) return undefined;
+  const code = /"(?:code|error_code)":"(\w+)"/.exec(text)?.[1] ?? "";
+  return `${res.status} ${code}`.trim();
 }
 
 async function provider(row: Row) {
@@ -227,13 +301,16 @@ async function provider(row: Row) {
     return void req.on("end", () => {
       const through = req.url!.startsWith("/gateway/");
       if (through) calls++;
-      const [key, said] = /"content":"(\w+) ([\d.e-]+)"/
-        .exec(Buffer.concat(parts).toString())!
-        .slice(1) as [Stream["key"], string];
+      const body = Buffer.concat(parts).toString();
+      const [key, said] = /"(first|second) ([\d.e-]+)"/.exec(body)!.slice(1) as [
+        Stream["key"],
+        string,
+      ];
       const times = seen.get(`${through} ${said}`) ?? 0;
       seen.set(`${through} ${said}`, times + 1);
       const luck = (Number(said) + times * 0.618) % 1;
-      answered(res, row.fails({ key, luck, ms: performance.now() - began }));
+      const failure = row.fails({ key, luck, ms: performance.now() - began });
+      answered(res, failure, body.includes('"stream":true'));
     });
   });
   server.keepAliveTimeout = 60_000;
@@ -249,25 +326,38 @@ async function provider(row: Row) {
   };
 }
 
+const USAGE = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+const HEAD = { id: "c1", created: 1, model: "m" };
 const GOOD = JSON.stringify({
-  id: "c1",
+  ...HEAD,
   object: "chat.completion",
-  created: 1,
-  model: "m",
   choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+  usage: USAGE,
+});
+const CHUNK = JSON.stringify({
+  ...HEAD,
+  object: "chat.completion.chunk",
+  choices: [{ index: 0, delta: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+  usage: USAGE,
 });
 
-function answered(res: ServerResponse, failure: Failure | undefined): void {
-  res.writeHead(failure?.status ?? 200, { "content-type": "application/json" });
+function answered(res: ServerResponse, failure: Failure | undefined, stream: boolean): void {
+  const type = stream && !failure ? "text/event-stream" : "application/json";
+  res.writeHead(failure?.status ?? 200, { "content-type": type });
   const error = { message: failure?.message, type: "server_error", code: null };
-  res.end(failure ? JSON.stringify({ error }) : GOOD);
+  if (failure) res.end(JSON.stringify({ error }));
+  else res.end(stream ? `data: ${CHUNK}\n\ndata: [DONE]\n\n` : GOOD);
 }
 
 const percent = (of: Share): string => `${(100 * shareOf(of)).toFixed(1)} %`;
 
 export const lineOf = ({ row, direct, through, calls, requests }: RowResult): string =>
-  `${row.name}: direct ${percent(direct)}, through Tollgate ${percent(through)}; ${calls} calls for ${requests} requests, ${through.refused} refused`;
+  `${row.name}: direct ${percent(direct)}, through Tollgate ${percent(through)}; ${calls} calls for ${requests} requests, ${through.refused} refused${errorsOf(through)}`;
+
+const errorsOf = ({ errors = {} }: Share): string =>
+  Object.entries(errors)
+    .map(([error, times]) => `; ${times} × ${error}`)
+    .join("");
 
 const STEPS = 10;
 
@@ -286,9 +376,14 @@ async function points(of: Omit<NeverWorseOptions, "rows">): Promise<Point[]> {
 }
 
 export const rig: Rig = {
-  options: { seconds: 30, seed: 7, svg: "", before: "" },
-  async run({ seconds, seed, svg, before }, say): Promise<Verdict> {
-    const of = { seconds: Number(seconds), seed: Number(seed) };
+  options: { seconds: 30, seed: 7, workers: 1, gateways: 1, svg: "", before: "" },
+  async run({ seconds, seed, workers, gateways: nodes, svg, before }, say): Promise<Verdict> {
+    const of = {
+      seconds: Number(seconds),
+      seed: Number(seed),
+      workers: Number(workers),
+      gateways: Number(nodes),
+    };
     const results = await played({ ...of, rows: ROWS });
     for (const one of results) say(lineOf(one));
     if (svg) {
@@ -296,6 +391,10 @@ export const rig: Rig = {
       await writeFile(svg!, curve(await points(of), earlier));
     }
     const wrong = results.flatMap(judge);
-    return { wrong, counts: { rows: results.length, seconds: of.seconds }, seed: of.seed };
+    return {
+      wrong,
+      counts: { rows: results.length, processes: of.workers * of.gateways, seconds: of.seconds },
+      seed: of.seed,
+    };
   },
 };
