@@ -24,6 +24,8 @@ export default defineObserver({
           method: "POST",
           path: `${BASE}/ask`,
           role: "viewer",
+          // Every request goes by the key that its sender presents, so it reaches nothing of another account.
+          accounts: true,
           body: "json",
           serve: askingBy(ctx),
         },

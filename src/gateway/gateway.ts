@@ -16,6 +16,7 @@ import { openStore } from "./services/store.ts";
 import { warn } from "./reload/config-log.ts";
 import { createPeers } from "./services/peers.ts";
 import { fail } from "../model/error.ts";
+import { ownPort } from "./http/own-port.ts";
 import { type GatewayOptions, readConfigOf } from "./options.ts";
 import type { Gateway } from "./types.ts";
 
@@ -59,7 +60,7 @@ export async function createGateway(
       env: of.env,
       shared: new Shared(),
       peers: createPeers(async (id, question, near) => running?.peers(id, question, near)),
-      own: () => running?.url || fail("unavailable", "The gateway does not serve yet."),
+      own: () => ownPort(running?.urls ?? [], config.listen),
       readings: async () =>
         (await running?.readings()) ?? fail("unavailable", "The gateway does not serve yet."),
     };

@@ -69,7 +69,10 @@ export class Running implements Gateway {
   }
 
   get url(): string {
-    return this.#door?.url ?? "";
+    return this.urls[0] ?? "";
+  }
+  get urls(): readonly string[] {
+    return this.#door?.urls ?? [];
   }
   get adminUrl(): string | undefined {
     return this.#office?.admin?.url;
@@ -167,10 +170,8 @@ export class Running implements Gateway {
   }
 
   /** Of other instances. What is told before there are services is read once there are. */
-  hear(news: StoreNews): void {
-    if (this.#changes) this.#changes.hear(news);
-    else this.#early = true;
-  }
+  hear = (news: StoreNews): void =>
+    this.#changes ? this.#changes.hear(news) : void (this.#early = true);
 
   peers: Peers["ask"] = async (id, question, near) =>
     (await this.#workers?.peers(id, question)) ?? this.#services.elsewhere.ask(id, question, near);
@@ -194,7 +195,7 @@ export class Running implements Gateway {
       version: this.#of.version,
       file: this.#of.file,
       startedAt: this.#startedAt,
-      urls: this.#door?.urls ?? [],
+      urls: this.urls,
       lastReload: this.#lastReload,
       lastUpgrade: this.#succession?.last,
       services: this.#services,
@@ -268,9 +269,8 @@ export class Running implements Gateway {
     follow: (serving) => this.#follow(serving),
   });
 
-  #follow(serving: LiveGeneration): void {
-    this.#refresh.follow(linesOf(serving.built, this.#services), serving.config.refreshMs);
-  }
+  #follow = ({ built, config }: LiveGeneration): void =>
+    this.#refresh.follow(linesOf(built, this.#services), config.refreshMs);
 
   async #spawn({ size, noted }: StartOf, serving: LiveGeneration): Promise<readonly Located[]> {
     const { WorkerPool } = await import("./workers/pool.ts");

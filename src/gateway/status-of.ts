@@ -3,7 +3,8 @@ import type { Refresh } from "../catalogue/refresh.ts";
 import type { GenerationSlot } from "./generation/slot.ts";
 import type { Services } from "./services/services.ts";
 import { instancesOf } from "./services/instances.ts";
-import type { Gateway, Status } from "./types.ts";
+import type { BuiltGeneration } from "./generation/build.ts";
+import type { FrontendStatus, Gateway, Status } from "./types.ts";
 
 export async function statusOf(
   { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
@@ -27,6 +28,7 @@ export async function statusOf(
     state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
     trouble: services.health.trouble,
     generation: built.gen.number,
+    frontends: frontendsOf(built),
     configHash: config.hash,
     loadedAt: at,
     generations: stage.generations(),
@@ -40,3 +42,13 @@ export async function statusOf(
     before: await before,
   };
 }
+
+const frontendsOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
+  frontends
+    .filter(({ server }) => server)
+    .map(({ name, routes }) => ({
+      name,
+      paths: routes.flatMap((route) =>
+        "op" in route && route.op === "generate" ? [route.path].flat() : [],
+      ),
+    }));

@@ -78,6 +78,8 @@ export interface Status {
   /** Unix milliseconds, as every time here. */
   readonly startedAt: number;
   readonly generation: number;
+  /** Frontends that lead to models, with the paths at which they take requests for one. */
+  readonly frontends: readonly FrontendStatus[];
   readonly configHash: string;
   readonly loadedAt: number;
   readonly lastReload: (Reloaded & { readonly at: number; readonly why: ReloadWhy }) | undefined;
@@ -110,6 +112,12 @@ export interface Status {
 /** "openai default gpt-6": a provider's credential, for one model or for all. */
 export interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until" | "refuses"> {
   readonly what: string;
+}
+
+/** "messages", with "/v1/messages" */
+export interface FrontendStatus {
+  readonly name: string;
+  readonly paths: readonly string[];
 }
 
 /** One process of several. */

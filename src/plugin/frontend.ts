@@ -112,8 +112,12 @@ export type AdminAccess<Usual> = On<"admin", Usual> & AdminOpening;
 /**
  * Of an admin route: the least role, or `open`: answered to any client that reaches the listener, without a token, and then
  * `x.identity` is undefined. That is for what a page consists of before its reader has signed in, and never for what it shows.
+ * `accounts`: admins that are limited to an account may use the route too. By default they may not, because what a plugin serves may
+ * belong to other accounts.
  */
-export type AdminOpening = { role?: Role; open?: never } | { role?: never; open: true };
+export type AdminOpening =
+  | { role?: Role; open?: never; accounts?: true }
+  | { role?: never; open: true; accounts?: never };
 
 /** A served route of a middleware: its hooks and its routes share what `setup` made. On the admin listener unless it says otherwise. */
 export type PluginRoute = RouteAddress & ServeRoute<"admin">;

@@ -5,10 +5,11 @@ import { openBrowser } from "./browser.ts";
 import { DEEDS } from "./deeds.ts";
 import { JOURNEYS } from "./journeys.ts";
 import { PLAYGROUND } from "./playground.ts";
+import { rights } from "./rights.ts";
 import { openStage } from "./stage.ts";
 
 const words = process.argv.slice(2).filter((word) => !word.startsWith("--"));
-const wanted = [...JOURNEYS, ...PLAYGROUND, ...DEEDS].filter(
+const wanted = [...JOURNEYS, ...PLAYGROUND, ...DEEDS, rights].filter(
   ({ name }) => words.length === 0 || words.some((word) => name.includes(word)),
 );
 let failed = 0;

@@ -418,7 +418,7 @@ describe("an admin of one account", () => {
     const names = commands.map(({ name }: any) => name);
     expect(names).toEqual(expect.arrayContaining(["ledger.totals", "keys.create"]));
     for (const refused of [
-      "status",
+      "config.show",
       "stats.recent",
       "ledger.entries",
       "admins.create",
@@ -428,7 +428,10 @@ describe("an admin of one account", () => {
       expect(names).not.toContain(refused);
       expect(code(await post(refused, { name: "x", role: "owner" }, { token }))).not.toContain(200);
     }
-    expect(code(await ask("/admin/v1/status", { token }))).toEqual([403, "account_only"]);
+    expect(code(await ask("/admin/v1/fleet", { token }))).toEqual([403, "account_only"]);
+    const status = await ask("/admin/v1/status", { token });
+    expect(status.body).toMatchObject({ state: "ready" });
+    expect(status.body).not.toHaveProperty("stateDir");
     const sums = await ask("/admin/v1/ledger.totals?account=sales", { token });
     expect(code(sums)).toEqual([404, "no_such_account"]);
     const theirs = await keyIn("sales", "hidden");

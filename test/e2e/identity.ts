@@ -26,14 +26,18 @@ const PEOPLE: Readonly<Record<string, Person>> = {
 export class Browser {
   readonly jar = new Map<string, Map<string, string>>();
 
-  async go(to: string, form?: Record<string, string>): Promise<Response> {
+  /** `accept`: what the browser says it can show. */
+  async go(to: string, form?: Record<string, string>, accept = "*/*"): Promise<Response> {
     const { host } = new URL(to);
     const cookies = this.jar.get(host) ?? new Map<string, string>();
     this.jar.set(host, cookies);
     const res = await fetch(to, {
       redirect: "manual",
       method: form ? "POST" : "GET",
-      headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; ") },
+      headers: {
+        accept,
+        cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; "),
+      },
       ...(form && { body: new URLSearchParams(form) }),
     });
     for (const set of res.headers.getSetCookie()) {

@@ -98,6 +98,13 @@ it("without a group that is named there is no session", async () => {
   }
 });
 
+it("a browser whose sign-in fails gets the sign-in page with the reason, and no JSON", async () => {
+  const { browser, back } = await signedIn("eve");
+  const res = await browser.go(back, undefined, "text/html,application/xhtml+xml");
+  expect([res.status, res.headers.get("location")]).toEqual([302, "/#problem=no_role"]);
+  expect((await self(browser)).status).toBe(401);
+});
+
 it("a role that the file changes ends its sessions; by another name the sign-in begins under its own", async () => {
   const { browser, back } = await signedIn("bob");
   await browser.go(back);

@@ -12,7 +12,7 @@ import { plain as errorBody } from "../../walk/stations/refuse.ts";
 import { plain } from "../control/asking.ts";
 import type { Auditing } from "../control/auditing.ts";
 import { etagOf } from "../control/etag.ts";
-import type { CommandGate, GivenWith } from "../control/gate.ts";
+import type { CommandGate, GivenWith, KnownCommand } from "../control/gate.ts";
 import { mustBeRole, principalId, type Giver, type Principal } from "../control/giver.ts";
 import { jsonOf, queryInput } from "./asked.ts";
 import { cookieOf, mustBeOurPage, sessionWord } from "./cookie.ts";
@@ -80,7 +80,9 @@ export class AdminApi {
     const [path = ""] = (req.url ?? "/").split("?", 1);
     if (path === SESSION) return this.#session(req);
     if (path === OIDC || path === CALLBACK)
-      return only("GET", req, () => (path === OIDC ? this.#leave(req) : this.#comeBack(req)));
+      return only("GET", req, () =>
+        inBrowser(req, path === OIDC ? this.#leave(req) : this.#comeBack(req)),
+      );
     const giver = await this.#of.holders.giver(req);
     if (path === API) return only("GET", req, () => ok({ commands: this.#listed(giver) }));
     if (path === OPENAPI) return only("GET", req, () => ok(openApi(this.#of.gate.list())));
@@ -115,15 +117,24 @@ export class AdminApi {
 
   /** The commands that it may give. */
   #listed(giver: Giver): readonly JsonObject[] {
-    return this.#of.gate
-      .list()
-      .filter(({ facts }) => this.#of.gate.may(giver, facts))
-      .map((command) => {
-        const { summary, input, output, role, writes } = command.facts;
-        const path = pathOf(command.name);
-        const methods = methodsOf(command);
-        return { name: command.name, path, methods, summary, role, writes, input, output };
-      }) as never;
+    return this.#allowed(giver).map((command) => {
+      const { summary, input, output, role, writes } = command.facts;
+      const path = pathOf(command.name);
+      const methods = methodsOf(command);
+      return { name: command.name, path, methods, summary, role, writes, input, output };
+    }) as never;
+  }
+
+  #allowed(giver: Giver): readonly KnownCommand[] {
+    const { gate } = this.#of;
+    return gate.list().filter(({ facts }) => gate.may(giver, facts));
+  }
+
+  /** A session, or a token, as its holder may see it: a page offers what `commands` lists, and nothing that would be refused. */
+  #shown(giver: Giver, until?: number) {
+    const { name, role, within, door } = giver;
+    const commands = this.#allowed(giver).map((command) => command.name);
+    return { name, role, account: within ?? null, door, until, commands };
   }
 
   /** To the identity provider. */
@@ -164,7 +175,7 @@ export class AdminApi {
   /** A browser that is not signed in is told where people are. */
   async #self(req: IncomingMessage): Promise<ApiAnswer> {
     try {
-      return ok({ ...shown(await this.#of.holders.giver(req)), ...this.#offer });
+      return ok({ ...this.#shown(await this.#of.holders.giver(req)), ...this.#offer });
     } catch (error) {
       const fault = faultOf(error);
       if (fault?.kind !== "unauthenticated" || !this.#of.oidc.offered) throw error;
@@ -192,17 +203,21 @@ export class AdminApi {
     end();
     const { word, session } = await this.#begin(req, holder);
     const cookie = cookieOf(word, secure, session.until - session.began);
-    return ok(shown({ ...holder, door: "session" }, session.until), { "set-cookie": cookie });
+    const self = this.#shown({ ...holder, door: "session" }, session.until);
+    return ok(self, { "set-cookie": cookie });
   }
 }
 
-const shown = ({ name, role, within, door }: Giver, until?: number) => ({
-  name,
-  role,
-  account: within ?? null,
-  door,
-  until,
-});
+/** A browser that is sent here gets the sign-in page with the code of what went wrong; programs get the error itself. */
+async function inBrowser(req: IncomingMessage, work: Promise<ApiAnswer>): Promise<ApiAnswer> {
+  try {
+    return await work;
+  } catch (error) {
+    const fault = faultOf(error);
+    if (!fault || !req.headers.accept?.includes("text/html")) throw error;
+    return moved(`/#problem=${encodeURIComponent(fault.code ?? fault.kind)}`, []);
+  }
+}
 
 const ok = (body: unknown, headers?: ApiAnswer["headers"]): ApiAnswer => ({
   status: 200,

@@ -38,6 +38,8 @@ export interface Within {
   readonly keeps?: readonly [list: string, by: string];
   /** Members of its answer that speak of others too: lists that are emptied. */
   readonly empties?: readonly string[];
+  /** The only members of its answer that are shown. Default: all. */
+  readonly shows?: readonly string[];
 }
 
 /** What it is about, and how that is read: before it is changed, for the log and for `If-Match`. */

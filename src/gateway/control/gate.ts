@@ -9,7 +9,7 @@ import type { Looks } from "./looks.ts";
 import { etagOf } from "./etag.ts";
 import { type Giver, isRole, mustBeRole } from "./giver.ts";
 import { acceptedInput, present } from "./input.ts";
-import { kept, narrowed, type ScopeWorld } from "./scoping.ts";
+import { kept, mustBeScoped, narrowed, type ScopeWorld } from "./scoping.ts";
 import type { ControlCommand, ControlCommandsOf } from "./socket.ts";
 import type { CommandFacts } from "./command-facts.ts";
 import { COMMANDS } from "./table.ts";
@@ -85,6 +85,7 @@ export class CommandGate {
     const command = this.known(name) ?? unknown(name);
     const { facts } = command;
     mustBeRole(giver, facts.role);
+    mustBeScoped(facts, giver);
     const accepted = acceptedInput(facts.input as Schema, present(input));
     const said = await narrowed(facts, accepted, giver, this.#of.world);
     if (facts.counted) this.#of.looks?.count(name, giver);

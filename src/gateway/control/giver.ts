@@ -29,7 +29,7 @@ export interface Principal {
  * counted for a principal is keyed by this. Roles and encoded accounts contain no colon, so the parts cannot run into one another.
  */
 export const principalId = ({ by, role, within }: Principal): string =>
-  `admin:${role}:${within === undefined ? "" : encodeURIComponent(within)}:${by}`;
+  `admin:${role}:${within === undefined ? "" : `=${encodeURIComponent(within)}`}:${by}`;
 
 export interface Giver extends Principal {
   readonly door: CommandDoor;

@@ -14,23 +14,27 @@ export interface ScopeWorld {
   keys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
 }
 
-/** Fails for a command that such a giver may not give, or for what is none of its own. */
-export async function narrowed(
-  of: Pick<CommandFacts, "within">,
-  input: JsonObject,
+/** Fails if the giver is limited to an account and the command is about the whole gateway. */
+export function mustBeScoped(
+  { within: rule }: Pick<CommandFacts, "within">,
   { name, within }: Giver,
-  world: ScopeWorld,
-): Promise<JsonObject> {
-  if (within === undefined) return input;
-  const rule =
-    of.within ??
+): void {
+  if (within !== undefined && !rule)
     fail(
       "forbidden",
-      `${name} is held to the account ${within}, and this is of the whole gateway.`,
-      {
-        code: "account_only",
-      },
+      `${name} is limited to the account ${within}, and this command is about the whole gateway.`,
+      { code: "account_only" },
     );
+}
+
+/** Fails for what is of another account. Called after `mustBeScoped`. */
+export async function narrowed(
+  { within: rule }: Pick<CommandFacts, "within">,
+  input: JsonObject,
+  { within }: Giver,
+  world: ScopeWorld,
+): Promise<JsonObject> {
+  if (within === undefined || !rule) return input;
   const said = { ...input };
   const account = rule.account === undefined ? undefined : accountIn(said, rule, within, world);
   if (account !== undefined) said[rule.account!] = account;
@@ -47,7 +51,11 @@ export function kept(
   world: ScopeWorld,
 ): unknown {
   if (within === undefined || !rule) return answer;
-  const shown = { ...(answer as JsonObject) };
+  const members = Object.entries(answer as JsonObject);
+  const { shows } = rule;
+  const shown: Record<string, JsonObject[string]> = Object.fromEntries(
+    shows ? members.filter(([name]) => shows.includes(name)) : members,
+  );
   if (rule.keeps) {
     const [list, by] = rule.keeps;
     shown[list] = (shown[list] as readonly JsonObject[]).filter((each) =>

@@ -16,10 +16,11 @@ export const COMMANDS = {
   status: {
     summary: "show the state of the running gateway",
     input: NONE,
-    output: answer("version", "pid", "url", "stateDir", "state", "generation", "lists"),
+    output: answer("version", "url", "state", "startedAt", "generation", "frontends"),
     role: "viewer",
     writes: false,
     cli: "status",
+    within: { shows: ["version", "url", "state", "startedAt", "generation", "frontends"] },
     onFiles: false,
   },
   fleet: {

@@ -12,6 +12,7 @@ import { matches } from "../../walk/candidates/pattern.ts";
 import { lent } from "../../walk/hook-failures.ts";
 import { ask } from "../../walk/walk.ts";
 import type { ContextServices, Services } from "../services/services.ts";
+import type { OwnPort } from "../http/own-port.ts";
 
 export interface ContextOptions {
   /** The path in gateway.yaml. */
@@ -42,17 +43,20 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
     // Most plugins never fetch, and the module takes long to load.
     fetch: async (to, init) => {
       const { createLine } = await import("./provider-access.ts");
-      const own = isPath(to) ? new URL(services.own()) : undefined;
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
-      const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.over };
-      const origins = own ? new Set([own.origin]) : needs.origins;
-      return createLine({
-        ...line,
-        origins,
-        metadata: needs.metadata,
-        proxy: own ? undefined : services.proxy,
-      })
-        .fetch(own ? new URL(`${to}`, own) : to, init)
+      const line = { credential, signal: scope.over };
+      const reached = isPath(to)
+        ? { ...line, ...(await ownReach(services.own())) }
+        : {
+            ...line,
+            reach: undefined,
+            dispatcher: undefined,
+            origins: needs.origins,
+            metadata: needs.metadata,
+            proxy: services.proxy,
+          };
+      return createLine(reached)
+        .fetch(to, init)
         .catch((problem: unknown) => {
           throw lent(problem);
         });
@@ -81,6 +85,15 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       return dir;
     },
+  };
+}
+
+async function ownReach(own: OwnPort) {
+  const { agentTo } = await import("./own-agent.ts");
+  return {
+    reach: { base: own.origin },
+    dispatcher: agentTo(own),
+    called: "This gateway's own port",
   };
 }
 

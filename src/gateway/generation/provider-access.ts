@@ -44,6 +44,8 @@ const metadata = new Agent({ connect: guard(isMetadata).connect, keepAliveTimeou
 export interface LineOptions {
   reach: Partial<Reach<unknown>> | undefined;
   dispatcher: Dispatcher | undefined;
+  /** How errors name the base. Default: the provider. */
+  called?: string;
   credential: Credential;
   /** Reached as they are. */
   origins?: ReadonlySet<string>;
@@ -211,7 +213,7 @@ async function signed(
 }
 
 function unreachable(
-  { reach }: LineOptions,
+  { reach, called = "The provider" }: LineOptions,
   { url, signal }: UnsignedFetch,
   cause: unknown,
 ): never {
@@ -228,7 +230,7 @@ function unreachable(
         : `${message} An option that its plugin marks x-origin can name it.`,
       { code, cause },
     );
-  const who = reach ? "The provider" : `What ${url.origin} stands for`;
+  const who = reach ? called : `What ${url.origin} stands for`;
   // Node's words have addresses in them.
   return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
     code: "connect_failed",

@@ -81,7 +81,9 @@ export class ServedRoutes {
 
   #onAdmin(name: string, route: Route, fault: Frontend["fault"]): MountedFrontend {
     const least = ("role" in route ? route.role : undefined) ?? "owner";
-    const admit = { id: "admin", run: admitting(this.#holders, least), applies: () => true };
+    const accounts = "accounts" in route && route.accounts === true;
+    const run = admitting(this.#holders, { least, accounts });
+    const admit = { id: "admin", run, applies: () => true };
     return {
       ...BARE,
       name,

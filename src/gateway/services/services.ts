@@ -39,6 +39,7 @@ import { Durations } from "../readings/durations.ts";
 import { Refusals } from "../readings/refusals.ts";
 import { UnderWay } from "../requests/under-way.ts";
 import { remember, type Remembered } from "../requests/remembered.ts";
+import type { OwnPort } from "../http/own-port.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import { OtherNodes } from "./nodes.ts";
@@ -101,8 +102,8 @@ export interface Services {
   readonly commits: Durations;
   /** Of all processes. */
   readonly readings: () => Promise<Readings>;
-  /** Where this process answers clients, as a client on this machine says it. Throws before it does. */
-  readonly own: () => string;
+  /** Where this process serves clients, for calls from this machine. Throws before it serves. */
+  readonly own: () => OwnPort;
   /** How a store of several gateways knows this one; in the process that opens it. */
   readonly instance?: string;
   readonly stateDir: string;

@@ -3,7 +3,6 @@
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { createLists } from "../../catalogue/lists.ts";
-import { fail } from "../../model/error.ts";
 import { defaultText } from "../../config/default.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { GatewayConfig, LoadPlugin, Located } from "../../config/types.ts";
@@ -15,6 +14,7 @@ import { followHealth, Health } from "../services/health.ts";
 import { openServices, type Services } from "../services/services.ts";
 import type { Listening } from "../http/listener.ts";
 import { forwarding } from "../observers/forwarding.ts";
+import { ownPort } from "../http/own-port.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/slot.ts";
 import { OwnReader } from "../readings/own.ts";
 import { createPeers } from "../services/peers.ts";
@@ -173,7 +173,7 @@ class WorkerProcess {
         env,
         shared: new Shared(),
         peers: this.#peers,
-        own: () => this.#url || fail("unavailable", "The gateway does not serve yet."),
+        own: () => ownPort(this.#listening?.urls ?? [], config.listen),
         readings: () => this.#link.ask("readings"),
       },
       mask,

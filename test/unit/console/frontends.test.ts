@@ -2,7 +2,11 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { FRONTENDS } from "../../../plugins/observers/console/web/pages/playground-frontends.ts";
+import {
+  firstModel,
+  FRONTENDS,
+  offered,
+} from "../../../plugins/observers/console/web/pages/playground-frontends.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../plugins/frontends");
 
@@ -31,13 +35,14 @@ async function routesOf(file: string): Promise<ReadonlyMap<string, readonly stri
   return found;
 }
 
+const DRAFT = { model: "demo/echo", stream: false } as never;
+
 /** As the host reads a route's path. */
 const pattern = (path: string): RegExp =>
   new RegExp(`^${path.replace(/\*\*:\w+/g, ".+").replace(/:\w+/g, "[^/]+")}$`);
 
 it("each frontend that asks a model is in the playground", async () => {
-  const draft = { model: "demo/echo", stream: false } as never;
-  const asked = Object.values(FRONTENDS).map((one) => one.path(draft));
+  const asked = Object.values(FRONTENDS).map((one) => one.path(DRAFT));
   const missed: string[] = [];
   let routes = 0;
   for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".ts")))
@@ -48,4 +53,27 @@ it("each frontend that asks a model is in the playground", async () => {
     }
   expect(missed).toEqual([]);
   expect(routes).toBeGreaterThanOrEqual(asked.length);
+});
+
+it("the playground offers exactly the frontends that are mounted", async () => {
+  const found: string[] = [];
+  for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".ts"))) {
+    const paths = [...(await routesOf(file)).values()].flat();
+    const words = offered([{ name: file, paths }]);
+    for (const word of words)
+      expect(
+        paths.some((path) => pattern(path).test(FRONTENDS[word]!.path(DRAFT).split("?")[0]!)),
+      ).toBe(true);
+    found.push(...words);
+  }
+  expect(found.toSorted()).toEqual(Object.keys(FRONTENDS).toSorted());
+  expect(offered([])).toEqual([]);
+});
+
+it("the playground begins with a model that is here, or with none", () => {
+  for (const frontend of Object.values(FRONTENDS))
+    for (const ids of [[], ["acme/one"], ["acme/one", frontend.usual]])
+      expect([...ids, ""]).toContain(firstModel(frontend, ids));
+  expect(firstModel(FRONTENDS["chat"]!, ["acme/one"])).toBe("acme/one");
+  expect(firstModel(FRONTENDS["chat"]!, ["acme/one", "demo/echo"])).toBe("demo/echo");
 });

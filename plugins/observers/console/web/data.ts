@@ -2,6 +2,7 @@
 // one when it is there, so that no number jumps; what was seen before is shown at once when a page is opened again.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, Refusal } from "./ask.ts";
+import { may } from "./rights.ts";
 
 export interface Answer<T> {
   /** The newest that there is; undefined: none yet. */
@@ -9,6 +10,8 @@ export interface Answer<T> {
   /** Why there is no newer one. */
   readonly problem: Refusal | undefined;
   readonly busy: boolean;
+  /** The reader may not ask this, so nothing is asked. */
+  readonly denied: boolean;
   again(): void;
 }
 
@@ -39,13 +42,14 @@ export function useAsk<T>(
   { every, off = false }: Asking = {},
 ): Answer<T> {
   const name = `${command} ${JSON.stringify(input)}`;
+  const denied = !may(command);
   const [state, set] = useState<{ name: string; value?: T; problem?: Refusal; busy: boolean }>({
     name,
     busy: true,
   });
   const again = useRef(() => {});
   useEffect(() => {
-    if (off) return undefined;
+    if (off || denied) return undefined;
     const over = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let failures = 0;
@@ -86,14 +90,15 @@ export function useAsk<T>(
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", shown);
     };
-  }, [name, every, off]);
+  }, [name, every, off, denied]);
   // The one before stays until its successor is there, also when other things are asked for.
   const value =
     state.name === name ? (state.value ?? (seen.get(name) as T)) : (seen.get(name) as T);
   return {
     value: value ?? state.value,
     problem: state.name === name ? state.problem : undefined,
-    busy: state.busy,
+    busy: state.busy && !denied,
+    denied,
     again: () => again.current(),
   };
 }

@@ -6,7 +6,8 @@ import { onSignedOut, Refusal } from "./ask.ts";
 import { forget } from "./data.ts";
 import { Door } from "./door.ts";
 import { Trouble } from "./parts/plain.ts";
-import { comeIn, type Self, whoAmI, wordOfAddress } from "./session.ts";
+import { allow } from "./rights.ts";
+import { comeIn, failedSignIn, hashOfAddress, type Self, whoAmI } from "./session.ts";
 import { Shell } from "./shell.ts";
 import { theme } from "./theme.ts";
 
@@ -15,21 +16,23 @@ type State = { self?: Self; asked: boolean; problem?: Refusal };
 function Console() {
   const [{ self, asked, problem }, set] = useState<State>({ asked: false });
   const [signIn, offer] = useState<string>();
+  const entered = (self: Self) => {
+    allow(self.commands);
+    set({ self, asked: true });
+  };
   useEffect(() => {
-    const word = wordOfAddress();
+    const { word, problem } = hashOfAddress();
     const enter = word === undefined ? whoAmI() : comeIn({ word });
     enter.then(
       (self) => {
         offer(self.sign_in);
-        set({ self, asked: true });
+        entered(self);
       },
       (refusal: Refusal) => {
         offer(refusal.signIn);
-        set(
-          word === undefined && refusal.status === 401
-            ? { asked: true }
-            : { asked: true, problem: refusal },
-        );
+        if (problem !== undefined) set({ asked: true, problem: failedSignIn(problem) });
+        else if (word === undefined && refusal.status === 401) set({ asked: true });
+        else set({ asked: true, problem: refusal });
       },
     );
     return onSignedOut(() => {
@@ -39,7 +42,7 @@ function Console() {
   }, []);
   if (self) return html`<${Shell} self=${self} left=${() => set({ asked: true })} />`;
   if (!asked) return null;
-  return html`<${Door} entered=${(self: Self) => set({ self, asked: true })} signIn=${signIn}
+  return html`<${Door} entered=${entered} signIn=${signIn}
     >${problem && html`<${Trouble} problem=${problem} />`}<//
   >`;
 }

@@ -1,10 +1,12 @@
 // Coming in and going out: a word from the shell, or an operator's token, is traded for a session that scripts cannot read.
-import { OURS, read } from "./ask.ts";
+import { OURS, read, Refusal } from "./ask.ts";
 
 export interface Self {
   readonly name: string;
   readonly role: string;
   readonly account?: string | null;
+  /** The commands that it may use. */
+  readonly commands: readonly string[];
   /** Where people sign in, if it is not only here. */
   readonly sign_in?: string;
 }
@@ -23,9 +25,36 @@ export const comeIn = (by: { word: string } | { token: string }): Promise<Self> 
   session("POST", by).then((answer) => read<Self>(answer));
 export const goOut = (): Promise<unknown> => session("DELETE");
 
-/** What the address brought behind its `#`, once: it leaves the address and the history at once. */
-export function wordOfAddress(): string | undefined {
-  const word = location.hash.slice(1);
-  if (word) history.replaceState(null, "", location.pathname + location.search);
-  return /^[\w-]{8,200}$/.test(word) ? word : undefined;
+/** What the address has after its `#`: the word of a sign-in link, or why a sign-in elsewhere failed. Removed from address and history. */
+export function hashOfAddress(): { readonly word?: string; readonly problem?: string } {
+  const text = location.hash.slice(1);
+  if (text) history.replaceState(null, "", location.pathname + location.search);
+  const [, problem] = /^problem=(\w{1,60})$/.exec(text) ?? [];
+  if (problem !== undefined) return { problem };
+  return /^[\w-]{8,200}$/.test(text) ? { word: text } : {};
+}
+
+/** Why a sign-in with the identity provider failed, by the gateway's code. Only these texts are shown: the address is not trusted. */
+const FAILED: Readonly<Record<string, readonly [message: string, hint: string]>> = {
+  no_role: [
+    "You are signed in with your identity provider, but none of your groups has a role here.",
+    "Ask an owner of this gateway to list one of your groups under admin.oidc.roles in gateway.yaml.",
+  ],
+  oidc_refused: [
+    "The identity provider did not sign you in.",
+    "Start again. If it fails again, the gateway's log says why.",
+  ],
+  oidc_unreachable: [
+    "The identity provider cannot be reached from the gateway.",
+    "Try again in a minute, or sign in with an admin token.",
+  ],
+  no_oidc: ["This gateway has no identity provider.", "Sign in with an admin token."],
+};
+
+export function failedSignIn(code: string): Refusal {
+  const [message, hint] = FAILED[code] ?? [
+    "Signing in with the identity provider failed.",
+    "Start again. If it fails again, the gateway's log says why.",
+  ];
+  return new Refusal(403, { code, message, hint });
 }

@@ -6,8 +6,9 @@ import { Select } from "./parts/fields.ts";
 import { icon } from "./parts/icons.ts";
 import { Empty, Mark } from "./parts/plain.ts";
 import { Toasts } from "./parts/toasts.ts";
-import { PAGES, type PageOf } from "./pages.ts";
-import { addressOf, followLinks, usePlace } from "./place.ts";
+import { ownPages, PAGES, type PageOf } from "./pages.ts";
+import { addressOf, followLinks, go, usePlace } from "./place.ts";
+import { may } from "./rights.ts";
 import { goOut, type Self } from "./session.ts";
 import { theme, type Theme } from "./theme.ts";
 
@@ -21,8 +22,14 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
   const { path } = usePlace();
   const [open, show] = useState(false);
   const main = useRef<HTMLElement>(null);
+  const own = ownPages();
   const page = pageOf(path);
+  const mine = page !== undefined && own.includes(page);
   const first = useRef(true);
+  // The first page of the list is the reader's home, where it is not the overview.
+  useEffect(() => {
+    if (path === "/" && !mine && own[0]) go(addressOf(own[0].path), true);
+  }, [path]);
   useEffect(() => {
     document.title = `${page?.title ?? "Nothing here"} · Tollgate`;
     show(false);
@@ -44,11 +51,11 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
     <aside class="side" aria-label="Console">
       <a class="brand" href=${addressOf("/")}>${icon("gate")}<span>Tollgate</span></a>
       <nav aria-label="Pages" id="pages">
-        ${GROUPS.filter((group) => PAGES.some((each) => each.group === group)).map(
+        ${GROUPS.filter((group) => own.some((each) => each.group === group)).map(
           (group) =>
             html`<div key=${group}>
               <h2>${group}</h2>
-              ${PAGES.filter((each) => each.group === group).map((each) => html`<a key=${each.path} href=${addressOf(each.path)} aria-current=${each === page ? "page" : undefined}>${icon(each.icon)}${each.title}</a>`)}
+              ${own.filter((each) => each.group === group).map((each) => html`<a key=${each.path} href=${addressOf(each.path)} aria-current=${each === page ? "page" : undefined}>${icon(each.icon)}${each.title}</a>`)}
             </div>`,
         )}
       </nav>
@@ -71,11 +78,11 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
       </header>
       <main class="page" id="page" ref=${main} tabindex="-1" aria-label=${page?.title}>
         ${
-          page
+          mine
             ? html`<${page.view} key=${page.path} rest=${path.slice(page.path.length + 1)} />`
             : html`<${Empty} of="search"
-                ><p>There is no page at this address.</p>
-                <a class="button" href=${addressOf("/")}>Overview</a><//
+                ><p>${page ? notMine(page, self) : "There is no page at this address."}</p>
+                ${own[0] && html`<a class="button" href=${addressOf(own[0].path)}>${own[0].title}</a>`}<//
               >`
         }
       </main>
@@ -83,6 +90,11 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
     <${Toasts} />
   </div>`;
 }
+
+const notMine = ({ title }: PageOf, { role, account }: Self): string =>
+  account
+    ? `${title} is about the whole gateway. You are signed in for the account ${account}.`
+    : `${title} needs a higher role than yours, ${role}.`;
 
 interface StatusOf {
   readonly state: string;
@@ -95,6 +107,7 @@ const STATES: Readonly<Record<string, string>> = { ledger_down: "ledger unavaila
 
 function State() {
   const { value, problem } = useAsk<StatusOf>("status", {}, { every: 5_000 });
+  if (!may("status")) return null;
   if (problem)
     return html`<span role="status"
       ><${Mark} tone="bad">${problem.status === 0 ? "not reachable" : "no answer"}<//></span
@@ -124,7 +137,7 @@ function Foot({ self, left }: { self: Self; left: () => void }) {
   return html`<div class="row">
       <span class="grow break"
         ><span class="strong">${self.name}</span><br /><span class="faint"
-          >${self.role}${self.account ? ` of ${self.account}` : ""}</span
+          >${self.role}${self.account ? `, account ${self.account}` : ""}</span
         ></span
       >
       <button
@@ -139,13 +152,13 @@ function Foot({ self, left }: { self: Self; left: () => void }) {
     </div>
     <${Select}
       bare=${true}
-      name="Colours"
+      name="Theme"
       value=${chosen}
       set=${set}
       of=${[
-        ["system", "As the system is"],
-        ["light", "Light"],
-        ["dark", "Dark"],
+        ["system", "System theme"],
+        ["light", "Light theme"],
+        ["dark", "Dark theme"],
       ]}
     />`;
 }

@@ -9,6 +9,7 @@ import { Dialog } from "../parts/over.ts";
 import { Box, CopyButton, Empty, Mark, NoteBox, SameAs, Shown, Trouble } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { toast } from "../parts/toasts.ts";
+import { may } from "../rights.ts";
 import { ago, moment } from "../words.ts";
 
 interface Admin {
@@ -44,14 +45,12 @@ export function Admins() {
   const [making, make] = useState(false);
   return html` <div class="row">
       <span class="grow quiet">Tokens of gateway.yaml stand there and are not listed here.</span>
-      <button type="button" class="button main" onClick=${() => make(true)}>
-        ${icon("accounts")}New admin
-      </button>
+      ${may("admins.create") && html`<button type="button" class="button main" onClick=${() => make(true)}>${icon("accounts")}New admin</button>`}
     </div>
     <${Shown} of=${admins}
       >${({ admins: rows }: { admins: readonly Admin[] }) => html`<${AdminTable} rows=${rows} again=${admins.again} />`}<//
     >
-    <${Sessions} of=${sessions} />
+    ${may("sessions.list") && html`<${Sessions} of=${sessions} />`}
     <${SameAs} line="tollgate admins list" />
     ${making && html`<${NewAdmin} close=${() => make(false)} made=${admins.again} />`}`;
 }
@@ -70,7 +69,7 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
       rows=${rows}
       id=${(row: Admin) => row.id}
       empty=${html`<${Empty} of="audit"><p>None was made yet. An admin has a token of its own, which opens this console and no model.</p><//>`}
-      columns=${[...ADMINS, { name: "", of: (row: Admin) => row.state === "valid" && html`<${Sure} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
+      columns=${[...ADMINS, { name: "", of: (row: Admin) => row.state === "valid" && may("admins.end") && html`<${Sure} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
@@ -137,7 +136,7 @@ function Sessions({ of }: { of: Answer<{ sessions: readonly Session[] }> }) {
   return html`<${Box}
     flush=${true}
     title="Signed in now"
-    actions=${html`<${Sure} what="Sign all out" run=${() => void run()} />`}
+    actions=${may("sessions.end") && html`<${Sure} what="Sign all out" run=${() => void run()} />`}
   >
     ${end.problem && html`<${Trouble} problem=${end.problem} />`}
     <${Shown} of=${of}

@@ -18,6 +18,7 @@ import {
 } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { useWord } from "../place.ts";
+import { may } from "../rights.ts";
 import { ago, count, moment } from "../words.ts";
 
 interface Value {
@@ -77,12 +78,17 @@ export function Config() {
   const answer = useAsk<Config>("config.show");
   const status = useAsk<StatusOf>("status", {}, { every: 5_000 });
   return html` <div class="row">
-      <${Choice} name="What is shown" value=${view} set=${show} of=${VIEWS} />
+      <${Choice}
+        name="What is shown"
+        value=${view}
+        set=${show}
+        of=${VIEWS.filter(([name]) => name !== "check" || may("config.check"))}
+      />
     </div>
     <${LastReload} of=${status.value?.lastReload} />
     <${Shown} of=${answer}
       >${(value: Config) =>
-        view === "check"
+        view === "check" && may("config.check")
           ? html`<${CheckText} config=${value} />`
           : view === "text"
             ? html`<${Box} title="What runs, with every default"

@@ -8,6 +8,7 @@ import { Dialog, Drawer } from "../parts/over.ts";
 import { Box, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
 import { addressOf } from "../place.ts";
+import { may } from "../rights.ts";
 import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
 import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
 
@@ -115,7 +116,7 @@ export function AccountDetail({
     }
     <${Box}
       title="What is left"
-      actions=${!changing && !of.from && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
+      actions=${!changing && may("accounts.update") && !of.from && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
     >
       ${
         changing
@@ -134,7 +135,7 @@ export function AccountDetail({
     <//>
     <${Box}
       title=${`Keys in it: ${keys.length}`}
-      actions=${html`<a class="button small" href=${addressOf("/keys", { account: of.id, new: "key" })}>New key in it</a>`}
+      actions=${may("keys.create") && html`<a class="button small" href=${addressOf("/keys", { account: of.id, new: "key" })}>New key in it</a>`}
     >
       ${
         keys.length === 0
@@ -144,7 +145,7 @@ export function AccountDetail({
             </ul>`
       }
     <//>
-    ${!of.from && of.state !== "ended" && html`<${End} of=${of} changed=${changed} />`}
+    ${may("accounts.end") && !of.from && of.state !== "ended" && html`<${End} of=${of} changed=${changed} />`}
     <${SameAs} line=${`tollgate accounts show ${of.id}`} />
   <//>`;
 }

@@ -10,6 +10,7 @@ import { Drawer } from "../parts/over.ts";
 import { Box, Facts, Mark, SameAs, Trouble } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
 import { addressOf } from "../place.ts";
+import { may } from "../rights.ts";
 import { ago, moment } from "../words.ts";
 import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
 import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
@@ -73,7 +74,7 @@ export function KeyDetail({
     />
     <${Box}
       title="What is left"
-      actions=${!changing && key.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
+      actions=${!changing && may("keys.update") && key.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
     >
       ${
         changing
@@ -85,8 +86,9 @@ export function KeyDetail({
               </div>`
       }
     <//>
-    ${key.state === "valid" && html`<${Rotate} of=${key} changed=${again} /><${Move} of=${key} accounts=${accounts} changed=${again} />`}
-    ${key.state !== "revoked" && html`<${End} of=${key} changed=${again} />`}
+    ${key.state === "valid" && may("keys.rotate") && html`<${Rotate} of=${key} changed=${again} />`}
+    ${key.state === "valid" && may("keys.move") && html`<${Move} of=${key} accounts=${accounts} changed=${again} />`}
+    ${key.state !== "revoked" && may("keys.revoke") && html`<${End} of=${key} changed=${again} />`}
     <${SameAs} line=${`tollgate keys show ${key.id}`} />
   <//>`;
 }

@@ -6,6 +6,7 @@ import { Check, Select, Text } from "../parts/fields.ts";
 import { Box, Empty, Mark } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { addressOf, useWord } from "../place.ts";
+import { may } from "../rights.ts";
 import { ago, count, moment } from "../words.ts";
 import { type Account, barsOf, type Key, nameOf, TONES } from "./keys-shapes.ts";
 
@@ -33,7 +34,7 @@ export function AccountTable({
           An account is a budget that several keys share: an organisation, a team in it, a project.
           What it allows can only be narrowed below it.
         </p>
-        <button type="button" class="button" onClick=${make}>Make the first</button><//
+        ${may("accounts.create") && html`<button type="button" class="button" onClick=${make}>Create an account</button>`}<//
       >`}
       columns=${ACCOUNTS}
     />
@@ -102,7 +103,7 @@ export function KeyTable({
           ><p>
             ${keys.length === 0 ? "A key lets a client in. Its secret is shown once, with what each client wants of it." : "No key is like that."}
           </p>
-          <button type="button" class="button main" onClick=${make}>New key</button><//
+          ${may("keys.create") && html`<button type="button" class="button main" onClick=${make}>New key</button>`}<//
         >`}
         columns=${KEYS}
       />

@@ -4,6 +4,7 @@ import { useAsk } from "../data.ts";
 import { icon } from "../parts/icons.ts";
 import { Figures, SameAs, Shown } from "../parts/plain.ts";
 import { useWord } from "../place.ts";
+import { may } from "../rights.ts";
 import { count } from "../words.ts";
 import { AccountDetail, NewAccount } from "./keys-account.ts";
 import { KeyDetail } from "./keys-detail.ts";
@@ -29,10 +30,8 @@ export function Keys() {
   const own = there.find(({ id }) => id === account);
   return html` <div class="row">
       <span class="grow"></span>
-      <button type="button" class="button" onClick=${() => make("account")}>New account</button>
-      <button type="button" class="button main" onClick=${() => make("key")}>
-        ${icon("keys")}New key
-      </button>
+      ${may("accounts.create") && html`<button type="button" class="button" onClick=${() => make("account")}>New account</button>`}
+      ${may("keys.create") && html`<button type="button" class="button main" onClick=${() => make("key")}>${icon("keys")}New key</button>`}
     </div>
     <${Shown} of=${keys}
       >${() => accounts.value && html`<${Summary} keys=${all} accounts=${there} />`}<//
@@ -50,8 +49,8 @@ export function Keys() {
       >${() => html`<${KeyTable} keys=${all} accounts=${there} open=${choose} chosen=${chosen} make=${() => make("key")} />`}<//
     >
     <${SameAs} line="tollgate keys list" />
-    ${making === "key" && html`<${NewKey} accounts=${there} account=${account} close=${() => make("")} made=${again} />`}
-    ${making === "account" && html`<${NewAccount} accounts=${there} parent=${account} close=${() => make("")} made=${again} />`}
+    ${making === "key" && may("keys.create") && html`<${NewKey} accounts=${there} account=${account} close=${() => make("")} made=${again} />`}
+    ${making === "account" && may("accounts.create") && html`<${NewAccount} accounts=${there} parent=${account} close=${() => make("")} made=${again} />`}
     ${one && !making && html`<${KeyDetail} of=${one} key=${one.id} accounts=${there} close=${() => choose("")} changed=${again} />`}
     ${own && !one && !making && html`<${AccountDetail} of=${own} key=${own.id} accounts=${there} keys=${all.filter((each) => each.account === own.id)} close=${() => chooseAccount("")} changed=${again} />`}`;
 }

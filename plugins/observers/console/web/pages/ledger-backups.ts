@@ -6,6 +6,7 @@ import { useAsk } from "../data.ts";
 import { Text } from "../parts/fields.ts";
 import { Box, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
+import { may } from "../rights.ts";
 import { ago, count, moment, size, span } from "../words.ts";
 
 interface Audited {
@@ -57,7 +58,7 @@ export function Backups() {
           id=${({ id }: Audited) => id}
         />`
       }
-      <${New} made=${log.again} />
+      ${may("backup") && html`<${New} made=${log.again} />`}
     </div>
   <//>`;
 }

@@ -15,6 +15,7 @@ import {
   Trouble,
 } from "../parts/plain.ts";
 import { ago, count, daysAgo, moment, size, span } from "../words.ts";
+import { may } from "../rights.ts";
 import { Backups } from "./ledger-backups.ts";
 import { Correct, Export } from "./ledger-rows.ts";
 
@@ -73,13 +74,12 @@ export function Ledger() {
         />`}<//
     >
     <div class="grid">
-      <${Verify} />
-      <${Prune} />
+      ${may("ledger.verify") && html`<${Verify} />`} ${may("ledger.prune") && html`<${Prune} />`}
     </div>
-    <${Backups} />
+    ${may("audit.list") && html`<${Backups} />`}
     <div class="grid">
-      <${Export} />
-      <${Correct} />
+      ${may("ledger.entries") && html`<${Export} />`}
+      ${may("ledger.adjust") && html`<${Correct} />`}
     </div>`;
 }
 

@@ -1,5 +1,5 @@
 // Every frontend that the playground asks through, by its word in the page's address.
-import type { Frontend } from "./playground-frontend.ts";
+import type { Draft, Frontend } from "./playground-frontend.ts";
 import { chat, gemini, messages, responses } from "./playground-talk.ts";
 import {
   completions,
@@ -28,6 +28,46 @@ export const FRONTENDS: Readonly<Record<string, Frontend>> = {
   transcriptions,
   translations,
 };
+
+/** A frontend of the gateway, as its status lists it. */
+export interface Mounted {
+  readonly name: string;
+  readonly paths: readonly string[];
+}
+
+const DRAFT: Draft = {
+  model: "provider/model",
+  system: "",
+  prompt: "",
+  stream: false,
+  tool: false,
+  picture: undefined,
+  sound: undefined,
+  documents: "",
+  voice: "",
+  format: "",
+};
+
+/** A route's path as the gateway reads it: ":id" is one segment, "**:rest" any number of them. */
+const pattern = (path: string): RegExp =>
+  new RegExp(
+    `^${path
+      .replace(/[.+?^${}()|[\]\\]/g, "\\$&")
+      .replace(/\*\*:\w+/g, ".+")
+      .replace(/:\w+/g, "[^/]+")}$`,
+  );
+
+/** The words of the frontends that are mounted here. */
+export function offered(mounted: readonly Mounted[]): string[] {
+  const routes = mounted.flatMap(({ paths }) => paths.map(pattern));
+  return Object.entries(FRONTENDS)
+    .filter(([, one]) => routes.some((route) => route.test(one.path(DRAFT).split("?")[0]!)))
+    .map(([word]) => word);
+}
+
+/** The model that a frontend begins with: the one that needs no key where it is here, else the first that is. */
+export const firstModel = ({ usual }: Frontend, ids: readonly string[]): string =>
+  ids.includes(usual) ? usual : (ids[0] ?? "");
 
 export const frontendOf = (word: string): Frontend =>
   Object.hasOwn(FRONTENDS, word) ? FRONTENDS[word]! : chat;

@@ -6,14 +6,21 @@ import { ask, Refusal } from "../ask.ts";
 import { useAsk } from "../data.ts";
 import { Check, Choice, Select, Text } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
-import { Box, Code, Trouble } from "../parts/plain.ts";
+import { Box, Code, Empty, Trouble } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
 import { addressOf, useWord } from "../place.ts";
+import { may } from "../rights.ts";
 import { Answer } from "./playground-answer.ts";
 import { LANGUAGES, lineOf, type Asked } from "./playground-code.ts";
 import { Fields } from "./playground-fields.ts";
 import { type Draft, isForm, type Words } from "./playground-frontend.ts";
-import { FRONTENDS, frontendOf } from "./playground-frontends.ts";
+import {
+  firstModel,
+  FRONTENDS,
+  frontendOf,
+  type Mounted,
+  offered,
+} from "./playground-frontends.ts";
 import { send, type Sent } from "./playground-send.ts";
 
 /** In no storage: it is gone with the page. */
@@ -33,10 +40,42 @@ const BEGUN: Omit<Draft, "model"> = {
   format: "wav",
 };
 
-export function Playground() {
-  const [word, setFrontend] = useWord("frontend", "chat");
+/** The frontends and models that are here, and which of them are chosen. */
+function useModel() {
+  const status = useAsk<{ url: string; frontends: readonly Mounted[] }>("status");
+  const words = status.value ? offered(status.value.frontends) : [];
+  const [word, setFrontend] = useWord("frontend", words.includes("chat") ? "chat" : words[0]);
   const frontend = frontendOf(word);
-  const [model, setModel] = useWord("model", frontend.usual);
+  const listed = useAsk<{ models: readonly { id: string }[] }>("models.list", {
+    kind: frontend.kind,
+  });
+  const ids = (listed.value?.models ?? []).map(({ id }) => id);
+  const [said, say] = useWord("model");
+  const [chosen, keep] = useState(said !== "");
+  const model = chosen ? said : firstModel(frontend, ids);
+  const choose = (to: string) => {
+    setFrontend(to);
+    // A model of another kind would not answer.
+    if (frontendOf(to).kind === frontend.kind) return;
+    keep(false);
+    say("");
+  };
+  return {
+    url: status.value?.url ?? "",
+    none: status.value !== undefined && words.length === 0,
+    words,
+    word,
+    frontend,
+    choose,
+    model,
+    ids,
+    hint: listed.value && hintOf(ids.length, frontend.kind),
+    setModel: (to: string) => (keep(true), say(to)),
+  };
+}
+
+export function Playground() {
+  const { url, none, words, word, frontend, choose, model, ids, hint, setModel } = useModel();
   const [begun, change] = useState(BEGUN);
   const [key, setKey] = useState(keptKey);
   const [zdr, setZdr] = useState("");
@@ -50,11 +89,6 @@ export function Playground() {
     keptKey = to;
     setKey(to);
   };
-  const choose = (to: string) => {
-    setFrontend(to);
-    // A model of another kind would not answer.
-    if (frontendOf(to).kind !== frontend.kind) setModel(frontendOf(to).usual);
-  };
   const begin = (event: SubmitEvent) => {
     event.preventDefault();
     over.current?.abort();
@@ -62,6 +96,14 @@ export function Playground() {
     void send({ frontend, draft, key: key.trim(), zdr }, set, over.current.signal);
   };
   const busy = sent !== undefined && sent.ended === undefined && sent.problem === undefined;
+  if (none)
+    return html`<${Box}
+      ><${Empty} of="playground"
+        ><p>
+          No frontend is mounted that leads to models. Add one under frontends in gateway.yaml.
+        </p><//
+      ><//
+    >`;
   const lacks = frontend.needs !== undefined && draft[frontend.needs] === undefined;
   return html`<div class="split">
     <div class="stack">
@@ -71,9 +113,16 @@ export function Playground() {
             name="Frontend"
             value=${word}
             set=${choose}
-            of=${Object.entries(FRONTENDS).map(([name, { said }]) => [name, said])}
+            of=${words.map((name) => [name, FRONTENDS[name]!.said])}
           />
-          <${Model} value=${model} set=${setModel} kind=${frontend.kind} />
+          <${Text}
+            name="Model"
+            value=${model}
+            set=${setModel}
+            options=${ids.slice(0, OFFERED)}
+            required=${true}
+            hint=${hint}
+          />
           <${Key} value=${key} set=${remember} />
           <${Fields} frontend=${frontend} draft=${draft} put=${put}>
             <${Check}
@@ -94,7 +143,7 @@ export function Playground() {
           </footer>
         </form>
       <//>
-      <${InCode} of=${{ frontend, draft, zdr }} />
+      <${InCode} of=${{ frontend, draft, zdr, url }} />
     </div>
     <div class="stack">
       ${sent?.problem && html`<${Trouble} problem=${sent.problem} />`}
@@ -104,21 +153,12 @@ export function Playground() {
   </div>`;
 }
 
-function Model({ value, set, kind }: { value: string; set: (to: string) => void; kind: string }) {
-  const { value: listed } = useAsk<{ models: readonly { id: string; kind: string }[] }>(
-    "models.list",
-    { kind },
-  );
-  const ids = (listed?.models ?? []).map(({ id }) => id).slice(0, 500);
-  return html`<${Text}
-    name="Model"
-    value=${value}
-    set=${set}
-    options=${ids}
-    required=${true}
-    hint=${`${ids.length} are known${value ? "" : ": say one of them"}`}
-  />`;
-}
+/** Names that are offered while one is typed. */
+const OFFERED = 500;
+const hintOf = (n: number, kind: string): string =>
+  n === 0
+    ? `No ${kind} model is known here. Enter the name of one.`
+    : `${n} ${kind} ${n === 1 ? "model" : "models"} to choose from`;
 
 function Key({ value, set }: { value: string; set: (to: string) => void }) {
   const [problem, refused] = useState<Refusal>();
@@ -139,15 +179,14 @@ function Key({ value, set }: { value: string; set: (to: string) => void }) {
         hint="It stays in this page's memory and is gone when you leave."
       />
     </div>
-    ${value === "" && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
+    ${value === "" && may("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
     ${problem && html`<${Trouble} problem=${problem} />`}
   </div>`;
 }
 
-function InCode({ of }: { of: Omit<Asked, "url"> }) {
+function InCode({ of }: { of: Asked }) {
   const [language, choose] = useState<string>("curl");
-  const { value } = useAsk<{ url: string }>("status");
-  const text = lineOf(language, { ...of, url: value?.url ?? "" });
+  const text = lineOf(language, of);
   const choice = html`<${Choice}
     name="Language"
     value=${language}

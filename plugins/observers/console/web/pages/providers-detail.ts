@@ -6,6 +6,7 @@ import { Drawer } from "../parts/over.ts";
 import { Box, Empty, Facts, Mark, Trouble } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { toast } from "../parts/toasts.ts";
+import { may } from "../rights.ts";
 import { addressOf } from "../place.ts";
 import { ago, count, moment, span } from "../words.ts";
 import { type Credential, type Provider, stateOf, type Tests } from "./providers-shapes.ts";
@@ -105,6 +106,7 @@ function TryIt({ one, again }: { one: Provider; again: () => void }) {
     await test.run({ provider: one.name });
     again();
   };
+  if (!may("providers.test") || !may("providers.wake")) return null;
   const rests = one.credentials.some(({ resting }) => resting.length > 0);
   return html`<${Box}
     title="Try it"

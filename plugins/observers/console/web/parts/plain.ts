@@ -53,7 +53,7 @@ export const Trouble = ({ problem }: { problem: Refusal }) =>
     >
   </div>`;
 
-/** What a page shows of an answer: itself, that it is on its way, or why it is not there. An older answer stays, with the reason above. */
+/** Shows an answer, that it is loading, or why it failed. An older answer stays, with the reason above. What the reader may not ask is left out. */
 export function Shown<T>({
   of,
   children,
@@ -62,6 +62,7 @@ export function Shown<T>({
   children: (value: T) => ComponentChildren;
 }) {
   const trouble = of.problem && html`<${Trouble} problem=${of.problem} />`;
+  if (of.denied) return null;
   if (of.value === undefined) return trouble ?? html`<${Wait} />`;
   return html`${trouble}${children(of.value)}`;
 }

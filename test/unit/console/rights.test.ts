@@ -1,0 +1,43 @@
+// The pages of the console offer what the session allows: each command that a page runs stands behind `may`, or is asked by `useAsk`, which asks
+// nothing that the reader may not.
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { COMMANDS } from "../../../src/gateway/control/table.ts";
+
+const WEB = join(import.meta.dirname, "../../../plugins/observers/console/web");
+const SOURCES = globSync("**/*.ts", { cwd: WEB }).map((file) => [
+  file,
+  readFileSync(join(WEB, file), "utf8"),
+]) as readonly (readonly [file: string, text: string])[];
+const ALL = SOURCES.map(([, text]) => text).join("\n");
+
+/** The first argument of each call of a function: "useAct<Made>("keys.create")". */
+const commandsIn = (text: string, call: string): string[] =>
+  [...text.matchAll(new RegExp(`\\b${call}(?:<[^()]*>)?\\(\\s*"([a-z.]+)"`, "g"))].map(
+    ([, name]) => name!,
+  );
+
+/** What a page needs is what `pages.ts` gives it for. */
+const NEEDED = new Set(
+  [...ALL.matchAll(/needs: \[([^\]]*)\]/g)].flatMap(([, list]) =>
+    [...list!.matchAll(/"([a-z.]+)"/g)].map(([, name]) => name!),
+  ),
+);
+
+it("each command of a button is offered only where the reader may use it", () => {
+  const open: string[] = [];
+  let seen = 0;
+  for (const [file, text] of SOURCES)
+    for (const name of [...commandsIn(text, "useAct"), ...commandsIn(text, "ask")]) {
+      seen++;
+      if (!ALL.includes(`may("${name}")`) && !NEEDED.has(name)) open.push(`${file}: ${name}`);
+    }
+  expect(open).toEqual([]);
+  expect(seen).toBeGreaterThan(15);
+});
+
+it("each page names commands that exist", () => {
+  expect(NEEDED.size).toBeGreaterThan(8);
+  for (const name of NEEDED) expect(Object.keys(COMMANDS)).toContain(name);
+});
