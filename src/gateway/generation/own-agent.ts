@@ -1,5 +1,5 @@
-// Connections of plugins to the gateway that they run in, at the port of clients. A connection stays on this machine, and a certificate is accepted only if it is
-// the listener's own, for any issuer and any name: a client on this machine cannot check either.
+// Connections of plugins to the gateway that they run in, at the port of clients. They stay on this machine. A certificate is accepted
+// only if it is the listener's own, for any issuer and any name: a client on this machine cannot check either.
 import { readFile } from "node:fs/promises";
 import { Agent, buildConnector } from "undici";
 import type { OwnPort } from "../http/own-port.ts";
