@@ -1,6 +1,6 @@
 // Connections of plugins to the gateway that they run in, at the port of clients. They stay on this machine. A certificate is accepted
 // only if it is the listener's own, for any issuer and any name: a client on this machine cannot check either.
-import { readFile } from "node:fs/promises";
+import { readFile } from "node:fs";
 import { Agent, buildConnector } from "undici";
 import type { OwnPort } from "../http/own-port.ts";
 
@@ -23,7 +23,7 @@ export function agentTo({ origin, socket, cert }: OwnPort): Agent {
           ...(ca && { ca, allowPartialTrustChain: true, checkServerIdentity: () => undefined }),
         })(options, callback);
       if (cert === undefined) dial(undefined);
-      else readFile(cert).then(dial, (error: Error) => callback(error, null));
+      else readFile(cert, (error, ca) => (error ? callback(error, null) : dial(ca)));
     },
   });
   if (agents.size >= MOST_AGENTS) agents.delete(agents.keys().next().value!);
