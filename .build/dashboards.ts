@@ -151,6 +151,23 @@ const OVERVIEW: Dashboard = {
         },
       },
       {
+        title: "Hedges",
+        unit: "reqps",
+        shows: {
+          "{{provider}} {{model}}: {{outcome}}": rate(
+            "tollgate_hedges_total",
+            "provider, model, outcome",
+          ),
+        },
+      },
+      {
+        title: "Cost of lost hedges per hour",
+        unit: "currencyUSD",
+        shows: {
+          "{{provider}} {{model}}": `3600 * ${rate("tollgate_hedge_spend_usd_total", "provider, model")}`,
+        },
+      },
+      {
         title: "Rests after a failure",
         unit: "short",
         shows: {

@@ -114,6 +114,15 @@ function inWords(of: Explanation): string {
     heading("timeouts"),
     `  connect ${sayDuration(connectMs)}, first byte ${sayDuration(firstByteMs)}, idle ${sayDuration(idleMs)}, total ${sayDuration(totalMs)}`,
   );
+  if (of.hedge && of.hedge.length > 0)
+    lines.push(
+      heading("hedging"),
+      ...of.hedge.map(
+        ({ class: name, afterMs }) =>
+          `  class ${name}: after ${sayDuration(afterMs)} without content the next candidate is called as well`,
+      ),
+      "  cost: both calls are billed; hedges spend the retry budget of the client, about 6 per 100 requests",
+    );
   if ((of.notes ?? []).length > 0)
     lines.push(heading("notes"), ...of.notes!.map((note) => `  ${note}`));
   return lines.join("\n");

@@ -182,6 +182,7 @@ function attempts(seen: ShownRequest | undefined, charges: readonly BilledAttemp
         `${clean(call.provider)}/${clean(call.model)}, credential ${call.credential}`,
         call.protocol ?? "its own wire",
         call.lane,
+        ...(call.hedge ? ["hedge"] : []),
         call.fault ? paint("red", faultWords(call.fault)) : paint("green", "answered"),
       ].join(", "),
     ],

@@ -2,6 +2,7 @@
 import { ERRORS, type ErrorKind } from "../model/error.ts";
 import { PICKS } from "../model/pick.ts";
 import type { Schema } from "./dialect.ts";
+import { HEDGE } from "./hedge.ts";
 import { closed, date, duration, list, name, named, names, text, timeouts } from "./shapes.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
@@ -174,7 +175,7 @@ export const route: Schema = {
     if: { type: "array" },
     then: { items: candidate, minItems: 1 },
     else: {
-      "x-expects": "provider/model, a list of them, or { candidates, pick, on }",
+      "x-expects": "provider/model, a list of them, or { candidates, pick, on, hedge }",
       ...closed(
         {
           candidates: list(weighted, "In the order in which they are tried", { minItems: 1 }),
@@ -188,6 +189,7 @@ export const route: Schema = {
             "Failures after which the next one is tried; if absent, all but context_length and content_policy, which a route must name",
             { uniqueItems: true },
           ),
+          hedge: HEDGE,
         },
         { required: ["candidates"] },
       ),

@@ -4,6 +4,7 @@ import { Document, isNode, isScalar, visit } from "yaml";
 import { sayDuration, saySize } from "../lib/duration.ts";
 import { NOTHING, type Schema, validator } from "./dialect.ts";
 import { escapeTemplate, parseTemplate } from "./interpolate.ts";
+import { hedgeView } from "./hedge.ts";
 import { listenView } from "./listen.ts";
 import { leaves } from "./mounts.ts";
 import { proxySecrets } from "./proxy.ts";
@@ -132,7 +133,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     observers: config.observers.map(mountedView),
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(
-      [...config.models].map(([name, { candidates, weights, pick, on }]) => [
+      [...config.models].map(([name, { candidates, weights, pick, on, hedge }]) => [
         name,
         {
           candidates: candidates.map((model) => {
@@ -141,6 +142,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
           }),
           pick,
           on,
+          hedge: hedge && hedgeView(hedge),
         },
       ]),
     ),

@@ -7,6 +7,7 @@ import type { ErrorKind } from "../model/error.ts";
 import { accountsOf, defaultsOf } from "./accounts.ts";
 import { adminOf } from "./admin.ts";
 import { factsOf } from "./facts.ts";
+import { hedgeDurations, hedgeOf } from "./hedge.ts";
 import { listenOf } from "./listen.ts";
 import type { Mount } from "./mounts.ts";
 import { problem } from "./problems.ts";
@@ -194,6 +195,7 @@ const routeOf = (name: string, said: any): ModelRoute => ({
   ),
   pick: said.pick ?? "ordered",
   on: (said.on ?? RETRYABLE) as readonly ErrorKind[],
+  hedge: hedgeOf(said.hedge),
 });
 
 /** Before anything is built on them: a timer set too long fires at once, one of zero ends every call. */
@@ -224,6 +226,7 @@ export function checkDurations(root: any, report: Report): void {
   const keep = typeof root.ledger?.keep === "string" ? parseDuration(root.ledger.keep) : undefined;
   if (keep !== undefined && keep < DAY_MS) report(problem.keepsTooShort(), "/ledger/keep");
   checkTimes(root.timeouts, "/timeouts");
+  for (const [said, pointer] of hedgeDurations(root.models)) check(said, pointer, false);
   if (Array.isArray(root.middleware))
     for (const [i, each] of root.middleware.entries())
       if (isMapping(each)) check(each["timeout"], `/middleware/${i}/timeout`, false);

@@ -1,6 +1,7 @@
 // What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
 // snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
 import type { FilesRead } from "../lib/contents.ts";
+import type { HedgeDelays } from "../model/hedge.ts";
 import type { PickName } from "../model/pick.ts";
 import type { ErrorKind } from "../model/error.ts";
 import type { ModelInfo, Price, Privacy } from "../model/facts.ts";
@@ -136,13 +137,11 @@ export interface OidcConfig {
   readonly groups: string;
   readonly name: string;
   /** In the file's order: the first one counts. */
-  readonly roles: readonly OidcRole[];
-}
-
-export interface OidcRole {
-  readonly group: string;
-  readonly role: AdminToken["role"];
-  readonly account: string | undefined;
+  readonly roles: readonly {
+    readonly group: string;
+    readonly role: AdminToken["role"];
+    readonly account: string | undefined;
+  }[];
 }
 
 /** What one program or person presents. */
@@ -238,6 +237,8 @@ export interface ModelRoute {
   readonly pick: PickName;
   /** After which failures the next candidate is tried. */
   readonly on: readonly ErrorKind[];
+  /** Undefined: hedging is off. */
+  readonly hedge?: HedgeDelays | undefined;
 }
 
 /** What several keys share. What is absent restricts nothing. */

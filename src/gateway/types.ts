@@ -140,6 +140,8 @@ export interface Explanation {
   readonly hooks: { readonly [hook: string]: readonly string[] };
   /** Of those, what is not asked now because it has failed again and again. */
   readonly quarantined?: readonly QuarantinedHook[] | undefined;
+  /** When another call is made beside one that has no content, by class of call. */
+  readonly hedge?: readonly { readonly class: string; readonly afterMs: number }[] | undefined;
   readonly timeouts: {
     readonly connectMs: number;
     readonly firstByteMs: number;

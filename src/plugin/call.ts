@@ -152,6 +152,8 @@ export type CallState = "exact" | "estimated" | "unpriced" | "void";
 export type CallRecord = Readonly<{
   attempt: string;
   n: number;
+  /** Made beside a call that stayed without content. The one of the two that lost has the fault code `hedge_lost`. */
+  hedge?: Opt<boolean>;
   candidate: Candidate;
   state: CallState;
   usage: Usage;

@@ -6,7 +6,7 @@ import type { DataPolicy, Lane, Privacy } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
-import type { CallState } from "./call.ts";
+import type { CallRecord, CallState } from "./call.ts";
 import type { ObserverRoute } from "./frontend.ts";
 import type { Notice } from "./notice.ts";
 import type { Plugin, Setup } from "./plugin.ts";
@@ -163,9 +163,8 @@ export type RequestRecord = Readonly<{
   receipt?: Opt<string>;
   /** Where its connection came from, as far as the observer has asked to know: "192.0.2.0/24", "2001:db8:1::/48". A proxy's own, behind one. */
   client?: Opt<string>;
-  /** What a translation could not carry, counted. */
+  /** What a translation could not carry, counted; then by code. */
   losses: number;
-  /** The same by code. */
   lossCodes: { readonly [code: string]: number };
   /** Of its body, as far as it was read. */
   bytesIn: number;
@@ -238,6 +237,7 @@ export type RequestRecordHook = Readonly<{
 /** One attempt of a request: one entry of the ledger. */
 export type RequestRecordCall = Readonly<{
   n: number;
+  hedge?: CallRecord["hedge"];
   /** Of this attempt, within its request's `trace`: what a provider that is handed the trace has as its parent. */
   spanId: string;
   /** From the request's first byte to the beginning of this attempt. */

@@ -54,6 +54,12 @@ export class HostCall implements Call {
   readonly fresh: boolean;
   /** Without what only another account can read. */
   readonly unbound: boolean;
+  /** Made beside a call that stayed without content. */
+  readonly hedge: boolean;
+  /** The other call of a hedge answered, or this one was given up for it. */
+  lost = false;
+  /** What the receipt of its data policy says. */
+  promised: string | undefined;
   /** Where its first content is measured, until it is there; undefined: nothing goes by it. */
   latency: Latency | undefined;
   /** Tokens of one answer that its hold pays for, where a hard budget sets the bound of an endpoint that sends by itself. */
@@ -87,6 +93,7 @@ export class HostCall implements Call {
     this.pass = turn?.pass ?? "plain";
     this.fresh = turn?.fresh ?? false;
     this.unbound = turn?.unbound ?? false;
+    this.hedge = turn?.hedge ?? false;
     this.exchange = x;
     this.candidate = candidate;
     const streams = candidate["~"].endpoint.endpoint.streams ?? "asked";
@@ -134,6 +141,11 @@ export class HostCall implements Call {
   /** Its endpoint has said everything: what it left unread of answers ends. */
   release(): void {
     this.#own?.release();
+  }
+
+  /** Why it was given up; undefined: it was not. */
+  get over(): Error | undefined {
+    return this.#over;
   }
 
   /** It is given up: whatever still goes on for it ends. */

@@ -36,12 +36,11 @@ export interface ExchangeState extends RouteFindings {
   frontend: MountedFrontend;
   /** Undefined: the frontend answers it itself. */
   readonly route: WalkRoute | undefined;
-  /** Of its route, as its plugin declares it. */
+  /** As its plugin declares it. */
   readonly path: string;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly started: number;
-  /** Of its body, as far as it was read. */
   bytesIn: number;
   received: ReceivedBody | undefined;
   /** After the rewrite hooks; what a translated call encodes. */
@@ -64,8 +63,9 @@ export interface ExchangeState extends RouteFindings {
   /** When the first call was sent, how many were, and the provider of the last one. */
   sent: { readonly since: number; readonly n: number; readonly provider: string } | undefined;
   bytesOut: number;
-  /** It waited so long for others: for the client's body, for providers' answers. */
+  /** It waited so long for others: for the client's body, for providers' answers; and when it last did. */
   awayMs: number;
+  awayUntil: number;
   gone: boolean;
   onGone: (() => void)[];
   readonly stay: Stay;
@@ -135,6 +135,7 @@ export class HostExchange implements Exchange {
       sent: undefined,
       bytesOut: 0,
       awayMs: 0,
+      awayUntil: 0,
       gone: false,
       onGone: [],
       stay: new Stay(of.gen),
@@ -268,7 +269,6 @@ export class HostExchange implements Exchange {
     const { gen, req } = this["~"];
     return gen.strict || req.headers["x-tollgate-strict"] === "true";
   }
-  /** What the host knows of what is asked for. */
   get work(): Work {
     return this["~"].frontend.protocol?.work ?? chatWork;
   }

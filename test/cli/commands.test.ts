@@ -157,6 +157,22 @@ test("explain: without a gateway, from the file", async () => {
   expect(await exists(join(here.path, ".tollgate"))).toBe(false);
 });
 
+test("explain: shows when a route hedges, and what that costs", async () => {
+  const models =
+    "{ m: { candidates: [demo/echo, other/echo], hedge: { quick: 4s, thinking: 1m } } }";
+  const providers = "{ demo: { use: demo }, other: { use: demo } }";
+  await using here = await folder({
+    "gateway.yaml": `providers: ${providers}\nmodels: ${models}\n`,
+  });
+  const { out } = await here.said(["explain", "m"]);
+  expect(out).toMatch(/hedging\s+class (quick|thinking): after (4s|1m) without content/);
+  expect(out).toContain("both calls are billed");
+  const off = await here.said(["explain", "demo/echo"]);
+  expect(off.out).not.toContain("hedging");
+  const printed = await here.said(["print"]);
+  expect(printed.out).toMatch(/hedge:\s+quick: 4s\s+thinking: 1m/);
+});
+
 test("list: what comes with us, and what the file brings", async () => {
   await using here = await folder({
     "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./own.mjs }]"),

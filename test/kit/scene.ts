@@ -88,6 +88,8 @@ export interface Scene {
   pick?: ModelRoute["pick"];
   /** Of candidates of `models`. */
   weights?: Record<string, number>;
+  /** When the routes of `models` make another call beside one without content. */
+  hedge?: ModelRoute["hedge"];
   /** After which failures the routes of `models` go on. */
   on?: readonly ErrorKind[];
   /** One of each target unless told: a test of something else counts calls. */
@@ -110,6 +112,8 @@ export interface Scene {
   verdict?: (command: Reserve) => Verdict;
   /** Resolves when a settle is durable. Default: in the next turn of the event loop. */
   settling?: () => Promise<void>;
+  /** In place of connections to the providers. */
+  pools?: Services["pools"];
 }
 
 const account = (id: string, said: Partial<AccountConfig>): AccountConfig => ({
@@ -145,7 +149,7 @@ export async function scene(of: Scene) {
     mask: new Mask(),
     observing: new Audience(log),
     shared: new Shared(),
-    pools: new Pools(),
+    pools: of.pools ?? new Pools(),
     rests: new RestingTargets(),
     conducts: new Conducts({
       quarantined: (of) => void notices.push({ type: "quarantined", ...of }),
@@ -217,6 +221,7 @@ export async function scene(of: Scene) {
           candidates,
           weights: new Map(Object.entries(of.weights ?? {})),
           pick: of.pick ?? "ordered",
+          hedge: of.hedge,
           on: of.on ?? ["overloaded", "rate_limited", "timeout", "upstream", "upstream_auth"],
         },
       ]),

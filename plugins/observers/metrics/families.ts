@@ -135,6 +135,11 @@ export const COUNTED = {
     "to",
     "kind",
   ]),
+  hedges: counter("tollgate_hedges", "Calls made beside one without content, by how they ended", [
+    ...target,
+    "outcome",
+  ]),
+  hedgeSpend: dollars("tollgate_hedge_spend_usd", "Cost of calls that lost a hedge", target),
   losses: counter("tollgate_losses", "What translations could not carry", ["code"]),
   refusals: counter("tollgate_refusals", "Requests that were refused before a provider was asked", [
     "code",

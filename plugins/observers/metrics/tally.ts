@@ -83,12 +83,25 @@ export class Tally {
       if (fault) to.refusals.of(fault.code ?? fault.kind).add();
       return;
     }
-    for (let i = 1; i < calls.length; i++) {
-      const { provider, fault: why } = calls[i - 1]!;
-      to.fallbacks.of(provider, calls[i]!.provider, why?.kind ?? "none").add();
-    }
+    if (calls.length > 1) this.#several(calls);
     if (record.losses > 0)
       for (const [code, count] of Object.entries(record.lossCodes)) to.losses.of(code).add(count);
+  }
+
+  #several(calls: RequestRecord["calls"]): void {
+    const to = this.counted;
+    const row = calls.filter((call, i) => i === calls.length - 1 || !isBeside(call));
+    for (let i = 1; i < row.length; i++) {
+      const { provider, fault: why } = row[i - 1]!;
+      to.fallbacks.of(provider, row[i]!.provider, why?.kind ?? "none").add();
+    }
+    for (const { hedge, provider, model, fault, costNano } of calls) {
+      const lost = fault?.code === HEDGE_LOST;
+      if (!hedge && !lost) continue;
+      const named = this.names.of(provider, model).model;
+      if (hedge) to.hedges.of(provider, named, lost ? "lost" : fault ? "failed" : "won").add();
+      if (lost && costNano !== null) to.hedgeSpend.of(provider, named).pay(costNano);
+    }
   }
 
   /** Found by what it has alike with the one before, mostly. */
@@ -181,6 +194,12 @@ export class Tally {
     this.counted.reloads.of(String(notice.ok)).add();
   }
 }
+
+const HEDGE_LOST = "hedge_lost";
+
+/** A call of a hedge is no fallback of the call beside it. */
+const isBeside = ({ hedge, fault }: RequestRecord["calls"][number]): boolean =>
+  hedge === true || fault?.code === HEDGE_LOST;
 
 /** A call that was open before this observer was mounted. */
 const UNKNOWN = { provider: OTHER, model: OTHER, credential: OTHER };

@@ -2,7 +2,11 @@
 import type { GatewayConfig, Timeouts } from "../../config/types.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
-import { explain, type SupposedClient } from "../../walk/candidates/explain.ts";
+import {
+  explain,
+  type RouteExplanation,
+  type SupposedClient,
+} from "../../walk/candidates/explain.ts";
 import { classOf } from "../../walk/upstream/times.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import type { HostCandidate } from "../../walk/mounted.ts";
@@ -74,6 +78,7 @@ export async function explainIn(
     ],
     hooks,
     quarantined: quarantined.filter(({ plugin, hook }) => hooks[hook]?.includes(plugin)),
+    hedge: hedgesOf(explained),
     timeouts: timesOf(
       built.providers.get(first?.provider ?? "")?.timeouts ?? config.timeouts,
       first?.info,
@@ -100,6 +105,19 @@ function restOf(
 function speedOf({ provider, credential, model }: HostCandidate, speeds: Status["speeds"]): number {
   const its = speeds.filter(({ what }) => what === `${provider} ${credential} ${model}`);
   return (its.find(({ stream }) => stream) ?? its[0])?.reckonedMs ?? 0;
+}
+
+/** By class of its candidates, streamed and whole; undefined: the route does not hedge, or has no second candidate. */
+function hedgesOf({ hedge, candidates }: RouteExplanation): Explanation["hedge"] {
+  if (!hedge || candidates.length < 2) return undefined;
+  const found = new Map<string, number>();
+  for (const { candidate } of candidates)
+    for (const stream of [true, false]) {
+      const its = classOf({ info: candidate.info, stream });
+      const afterMs = hedge.classes.get(its) ?? hedge.allMs;
+      if (afterMs !== undefined) found.set(its, afterMs);
+    }
+  return [...found].map(([of, afterMs]) => ({ class: of, afterMs }));
 }
 
 const AWAY: ReadonlySet<string> = new Set(["refused", "told", "open"]);

@@ -4,32 +4,31 @@ import type { ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ExchangeState, HostExchange } from "../exchange.ts";
+import type { AnswerRace, AnswerWriter } from "./answer-race.ts";
 import { answerHeaders } from "./answer-headers.ts";
 import { Pings } from "./pings.ts";
+import type { UpstreamResponse } from "../upstream/response.ts";
+import { joined, Recordings } from "./recordings.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
+const uncork = (res: ServerResponse): void => res.uncork();
 const MIME = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
 /** So much waits for a client to read, and no more is asked for: Node's own mark lets each stalled client hold one read more of upstream. */
 const WAITS = 16 * 1024;
 
-export interface Pausable {
-  pause(): void;
-  resume(): void;
-}
-
 export class ClientAnswer implements Watchable {
   watchedAt = -1;
   /** Content has left, or is about to: no other candidate after it. */
   committed = false;
-  /** The head has left. */
-  opened = false;
-  /** What writes into it, and knows whether a ping may go here. */
-  writer: { readonly between: boolean } | undefined;
-  #recorders: Recorder[] | undefined;
+  writer: AnswerWriter | undefined;
+  /** Of a hedge: the answer that the client's head and pings belong to until this one has content. */
+  readonly #lead: ClientAnswer | undefined;
+  #race: AnswerRace | undefined;
+  #recordings: Recordings | undefined;
   // What a write needs stands here and not behind the exchange: with a thousand streams, each hop is a miss of the processor's cache.
   readonly #stream: boolean;
   readonly #res: ServerResponse;
@@ -40,7 +39,7 @@ export class ClientAnswer implements Watchable {
   /** What the protocol says that it writes; a relay, and a cache, may know better. */
   readonly #usual: string;
   #mime: string;
-  #upstream: Pausable | undefined;
+  #upstream: Parameters<ClientAnswer["begin"]>[0];
   #waiting: (() => void)[] = [];
   #headers: HeadersOut = {};
   #held: (Buffer | string)[] = [];
@@ -51,34 +50,52 @@ export class ClientAnswer implements Watchable {
   #lastWrite = performance.now();
   readonly #began = performance.now();
 
-  constructor(x: HostExchange) {
+  constructor(x: HostExchange, lead?: ClientAnswer) {
+    this.#lead = lead;
     this.#stream = x.stream;
     this.#inner = x["~"];
     this.#res = this.#inner.res;
     this.#dog = this.#inner.gen.watchdog;
     const { server } = this.#inner.frontend;
-    this.#pings = new Pings(server ?? { ping: "" });
+    this.#pings = lead ? lead.#pings : new Pings(server ?? { ping: "" });
     this.#cuts = server?.cuts === true;
     this.#mime = this.#usual =
       server?.type?.(x) ?? (x.stream ? "text/event-stream; charset=utf-8" : "application/json");
-    this.#dog.watch(this);
+    if (!lead) this.#dog.watch(this);
+  }
+
+  get opened(): boolean {
+    return this.#res.headersSent;
+  }
+
+  joins(race: AnswerRace | undefined): void {
+    this.#race = race;
+  }
+
+  /** From here on the client's answer is this one. */
+  #take(): void {
+    const race = this.#race;
+    if (!race) return;
+    this.#race = undefined;
+    race.taken(this);
+    if (this.#lead) this.#dog.watch(this);
   }
 
   /** A call begins to answer: what an earlier one left behind is forgotten. */
-  begin(upstream: Pausable | undefined, headers: HeadersOut): void {
+  begin(
+    upstream: Pick<UpstreamResponse, "pause" | "resume"> | undefined,
+    headers: HeadersOut,
+  ): void {
     this.#upstream = upstream;
     this.#headers = headers;
     if (!this.opened) this.#mime = this.#usual;
+    else if (this.#lead) this.#mime = this.#lead.#mime;
     this.#held = [];
     this.#heldBytes = 0;
     this.#finishing = false;
-    for (const r of this.#recorders ?? []) {
-      r.parts = [];
-      r.size = 0;
-    }
+    this.#recordings?.restart();
   }
 
-  /** The media type of what the client gets. */
   get mime(): string {
     return this.#mime;
   }
@@ -96,6 +113,7 @@ export class ClientAnswer implements Watchable {
 
   commit(): void {
     if (this.committed) return;
+    this.#take();
     this.committed = true;
     if (this.#stream) {
       this.#open();
@@ -105,6 +123,7 @@ export class ClientAnswer implements Watchable {
 
   /** From here on, everything waits for `settled`. */
   finishing(): void {
+    this.#take();
     this.#finishing = true;
   }
 
@@ -117,7 +136,7 @@ export class ClientAnswer implements Watchable {
 
   write(chunk: Buffer | string): void {
     if (this.#muted) return;
-    if (this.#recorders) this.#copy(chunk);
+    this.#recordings?.copy(chunk);
     if (this.committed && !this.#finishing && this.#stream) return this.#put(chunk);
     this.#held.push(chunk);
     this.#heldBytes += chunk.length;
@@ -136,8 +155,9 @@ export class ClientAnswer implements Watchable {
 
   /** The answer is over: what is held leaves, and with it the connection is free. */
   end(): void {
+    this.#take();
     this.#dog.leave(this);
-    for (const r of this.#recorders ?? []) r.done(r.size <= r.max && !this.#muted ? r.parts : null);
+    this.#recordings?.end(!this.#muted);
     const res = this.#res;
     if (this.#muted || res.destroyed) return;
     if (this.#stream) {
@@ -146,10 +166,7 @@ export class ClientAnswer implements Watchable {
       res.end();
       return;
     }
-    const whole =
-      this.#held.length === 1 && Buffer.isBuffer(this.#held[0])
-        ? this.#held[0]
-        : Buffer.concat(this.#held.map((c) => (typeof c === "string" ? Buffer.from(c) : c)));
+    const whole = joined(this.#held);
     this.#head(whole.length);
     this.#inner.bytesOut += whole.length;
     res.end(whole);
@@ -174,7 +191,7 @@ export class ClientAnswer implements Watchable {
   /** What is held leaves, and then the connection breaks: what ends well would look whole. */
   #breakOff(): void {
     this.#dog.leave(this);
-    for (const r of this.#recorders ?? []) r.done(null);
+    this.#recordings?.end(false);
     const res = this.#res;
     if (this.#muted || res.destroyed) return;
     this.#open();
@@ -186,20 +203,21 @@ export class ClientAnswer implements Watchable {
   /** The client has gone, or must not hear more: nothing leaves any longer. */
   mute(): void {
     this.#muted = true;
+    this.#race = undefined;
     this.#held = [];
     this.#proceed();
-    for (const r of this.#recorders ?? []) r.done(null);
+    this.#recordings?.end(false);
     this.#dog.leave(this);
   }
 
   /** What the client gets, once it is settled; null when it was cut or is larger than `max`. */
   record(max: number): Promise<Buffer[] | null> {
-    return new Promise((done) => (this.#recorders ??= []).push({ max, size: 0, parts: [], done }));
+    return (this.#recordings ??= new Recordings()).add(max);
   }
 
   /** Given up before anything left: the refusal writes the answer. */
   abandon(): void {
-    for (const r of this.#recorders ?? []) r.done(null);
+    this.#recordings?.end(false);
     this.#dog.leave(this);
   }
 
@@ -216,11 +234,12 @@ export class ClientAnswer implements Watchable {
 
   #open(): void {
     if (this.opened) return;
+    if (this.#lead && !this.committed) return this.commit();
+    if (!this.#lead) this.#race?.opens();
     this.#head();
   }
 
   #head(length?: number): void {
-    this.opened = true;
     const inner = this.#inner;
     if (inner.res.headersSent) return;
     const list: string[] = ["content-type", this.#mime];
@@ -278,22 +297,4 @@ export class ClientAnswer implements Watchable {
   #proceed(): void {
     for (const go of this.#waiting.splice(0)) go();
   }
-
-  #copy(chunk: Buffer | string): void {
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    for (const r of this.#recorders!) {
-      r.size += bytes.length;
-      if (r.size <= r.max) r.parts.push(bytes);
-      else r.parts = [];
-    }
-  }
-}
-
-const uncork = (res: ServerResponse): void => res.uncork();
-
-interface Recorder {
-  max: number;
-  size: number;
-  parts: Buffer[];
-  done(parts: Buffer[] | null): void;
 }

@@ -48,6 +48,7 @@ export class Attempts {
   #stuck = false;
   #unbound = false;
   #looked = false;
+  #hedged = false;
 
   constructor(x: HostExchange, { candidates, others, on }: Plan) {
     this.#x = x;
@@ -81,6 +82,23 @@ export class Attempts {
     const turn = next ? this.#another() : this.#oncemore();
     this.#stuck = !turn && next;
     return turn;
+  }
+
+  /**
+   * The next candidate, to be called beside this call, which stays without content. It is in no cooldown, it costs the retry budget,
+   * and a request has one such call at most.
+   */
+  hedge({ candidate, began }: HostCall): Try | undefined {
+    if (this.#hedged || this.#over()) return undefined;
+    const { target } = candidate["~"];
+    const at = this.#candidates.findIndex(
+      ({ "~": of }, i) => i >= this.#place && of.target !== target && of.target.well,
+    );
+    if (at < 0 || !this.#spends()) return undefined;
+    this.#hedged = true;
+    const other = this.#candidates[at]!;
+    this.#candidates = this.#candidates.toSpliced(at, 1);
+    return { ...this.#turn(other, 0, false), began, hedge: true };
   }
 
   /** The next in their order that is well. */

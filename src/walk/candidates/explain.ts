@@ -1,3 +1,4 @@
+import type { HedgeDelays } from "../../model/hedge.ts";
 import { chatWork } from "../../model/chat-work.ts";
 import { faultOf } from "../../model/error.ts";
 import type { Privacy } from "../../model/facts.ts";
@@ -14,6 +15,7 @@ import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {
   readonly pick: PickName;
+  readonly hedge?: HedgeDelays | undefined;
   readonly candidates: readonly {
     candidate: HostCandidate;
     closedBy: string | undefined;
@@ -66,6 +68,7 @@ export async function explain(
     const place = (candidate: HostCandidate) => choice?.why(candidate, plan.candidates, inputs);
     return {
       pick,
+      hedge: plan.resolution.hedge,
       candidates: plan.candidates.map((candidate) => ({
         candidate,
         closedBy: plan.resolution.closed.get(candidate),

@@ -108,7 +108,7 @@ export function keptBy(
 export function promise(call: HostCall): void {
   const x = call.exchange;
   if (x.privacy === "off") {
-    x["~"].promised = receiptOf(call, call.policy);
+    noteReceipt(call, call.policy);
     return;
   }
   const policy = policyOf(
@@ -122,7 +122,13 @@ export function promise(call: HostCall): void {
       code: "zdr_unavailable",
       param: "Service-ZDR",
     });
-  x["~"].promised = receiptOf(call, policy);
+  noteReceipt(call, policy);
+}
+
+/** The receipt of a hedge becomes the request's when its call answers. */
+function noteReceipt(call: HostCall, policy: EffectivePolicy): void {
+  call.promised = receiptOf(call, policy);
+  if (!call.hedge) call.exchange["~"].promised = call.promised;
 }
 
 /** Of the request as it will leave: what was promised is in it, and nothing of it asks to be kept, the client's words and the plugins' alike. */
@@ -214,8 +220,11 @@ function holds(there: Json | undefined, wanted: Json): boolean {
 }
 
 /** On every answer and every error: what held, and what the provider that was asked last does with it. */
-export function receipts(x: HostExchange): { readonly [name: string]: string } {
-  const { tightened, req, promised } = x["~"];
+export function receipts(
+  x: HostExchange,
+  promised = x["~"].promised,
+): { readonly [name: string]: string } {
+  const { tightened, req } = x["~"];
   const asked = !tightened && req.headers["service-zdr"] !== undefined;
   return {
     "service-zdr": asked || x.privacy !== "off" ? "enforced" : "not-requested",

@@ -1,5 +1,6 @@
 // What resolving a name takes, and what it comes to.
 import type { Catalogue } from "../../catalogue/catalogue.ts";
+import type { HedgeDelays } from "../../model/hedge.ts";
 import type { ModelRoute } from "../../config/types.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Kind } from "../../model/request.ts";
@@ -17,6 +18,8 @@ export interface Resolution {
   readonly on: ReadonlySet<ErrorKind>;
   /** Why a candidate is not on the verbatim lane. */
   readonly closed: ReadonlyMap<HostCandidate, string>;
+  /** Undefined: hedging is off. */
+  readonly hedge?: HedgeDelays | undefined;
   /** For the operator: they name variables. */
   readonly notes: readonly string[];
   readonly pick: PickName;

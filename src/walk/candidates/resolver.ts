@@ -110,6 +110,7 @@ export class CandidateResolver {
       notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
       on: new Set(route?.on ?? DEFAULT_ON),
       pick: route?.pick ?? "ordered",
+      hedge: route?.hedge,
       choice: choiceOf(candidates, route?.pick ?? "ordered"),
     };
   }

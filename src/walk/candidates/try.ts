@@ -11,6 +11,8 @@ export interface Try {
   readonly fresh: boolean;
   /** Without what only another account can read. */
   readonly unbound?: true;
+  /** Made beside a call that stayed without content. */
+  readonly hedge?: true;
   /** When the first call of the request was begun; undefined: this is it. */
   readonly began: number | undefined;
 }

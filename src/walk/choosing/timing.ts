@@ -12,6 +12,13 @@ export function begins({ candidates, resolution }: Plan, call: HostCall): void {
   }
 }
 
+/** This call is made beside another one, in place of none. */
+export function joins({ resolution }: Plan, call: HostCall): void {
+  if (!resolution.choice?.times) return;
+  const { target } = call.candidate["~"];
+  (call.latency = target.timed(call.exchange.stream)).begins(call.started);
+}
+
 /** Without content, if it was not there before. */
 export function ended(call: HostCall): void {
   const now = performance.now();

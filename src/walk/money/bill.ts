@@ -26,16 +26,31 @@ export function settleCall(
     fault,
     cut: fault !== undefined,
   });
-  tally.call.exchange["~"].calls.push(record);
+  noteRecord(tally.call, record);
   const row = billed(tally.call, command, tally.otherPrices);
   tally.closed(record, row);
   return row;
 }
 
+/** Records are in order, and the last one is that of the call which answered or whose failure the client is told. */
+function noteRecord({ lost, exchange }: HostCall, record: CallRecord): void {
+  const { calls, last } = exchange["~"];
+  const behind = lost && last !== undefined && calls.at(-1)?.n === last.n;
+  calls.splice(behind ? -1 : calls.length, 0, record);
+}
+
 /** The record of a call that a hook answered, and whose provider was not asked. */
-export const unasked = ({ attempt, n, candidate, started, startMs }: HostCall): CallRecord => ({
+export const unasked = ({
   attempt,
   n,
+  hedge,
+  candidate,
+  started,
+  startMs,
+}: HostCall): CallRecord => ({
+  attempt,
+  n,
+  ...(hedge && { hedge }),
   candidate,
   state: "void",
   usage: {},
@@ -49,7 +64,7 @@ export function settleUnasked(tally: Tally, finish: FinishReason): Promise<void>
   const { call } = tally;
   const record = unasked(call);
   const { attempt, usage, costNano, ms } = record;
-  call.exchange["~"].calls.push(record);
+  noteRecord(call, record);
   const settle = {
     do: "settle",
     at: wallClock(),

@@ -97,7 +97,8 @@ export async function reserveRow(call: HostCall, of: ReserveTerms, ask?: Ask): P
   x["~"].rowLabels = of.labels;
   const verdict = await x["~"].gen.ledger.reserve(command, of.price);
   if (!verdict.ok) {
-    x["~"].limits = [verdict.denied];
+    // A hedge that a limit refuses is not made, and its client need not know.
+    if (!call.hedge) x["~"].limits = [verdict.denied];
     return refuseLimit(verdict, x["~"].branch, ask, of.claims);
   }
   x["~"].stay.pass();

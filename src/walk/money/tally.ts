@@ -11,6 +11,7 @@ import type { Opt } from "../../model/values.ts";
 import type { CallRecord, CallState } from "../../plugin/call.ts";
 import type { StoreCommand, Settle } from "../../plugin/store.ts";
 import { isLocal } from "../upstream/blame.ts";
+import { awaited } from "../upstream/times.ts";
 import type { HostCall } from "../call.ts";
 import { counted, hasTokens, isWhole, largest, sum, uncounted } from "./counts.ts";
 import type { ModelIndex } from "./model-prices.ts";
@@ -203,7 +204,7 @@ export class Tally {
             ? "exact"
             : "estimated";
     const now = performance.now();
-    if (this.askedAt !== undefined) this.call.exchange["~"].awayMs += now - this.askedAt;
+    if (this.askedAt !== undefined) awaited(this.call.exchange, this.askedAt, now);
     const ms = {
       ...(this.headMs !== undefined && { head: this.headMs }),
       ...(this.contentMs !== undefined && { content: this.contentMs }),
@@ -217,6 +218,7 @@ export class Tally {
     const record: CallRecord = {
       attempt: this.call.attempt,
       n: this.call.n,
+      ...(this.call.hedge && { hedge: true }),
       candidate: this.call.candidate,
       state,
       usage,

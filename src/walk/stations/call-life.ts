@@ -58,6 +58,13 @@ export class CallLife {
     return this.#tally.stage;
   }
 
+  /** It was sent, and nothing of an answer is here: no content of a stream, no head of a whole response. */
+  get waits(): boolean {
+    const { askedAt, contentMs, headMs } = this.#tally;
+    const nothing = contentMs === undefined && (this.#call.stream || headMs === undefined);
+    return askedAt !== undefined && nothing && !this.#over;
+  }
+
   /** Resolves when the answer has left and is billed; rejects where another candidate may be tried. */
   async run(present: Present): Promise<void> {
     const call = this.#call;
@@ -142,6 +149,7 @@ export class CallLife {
     inner.gen.gate.took(performance.now() - began);
     this.#noteReserved();
     if (inner.gone) fail("canceled", "The client went away.");
+    if (call.over) throw call.over;
     this.#tally.askedAt = performance.now();
     noteSent(call);
     if (!out) return this.#run();
@@ -248,14 +256,19 @@ const NOTHING: Usage = { input: 0, output: 0 };
 const isReply = (got: AttemptResult): got is Reply =>
   typeof got === "object" && got !== null && "headers" in got;
 
-/** The head has left: only a candidate of which it is true may answer: the same losses, and under privacy the same receipt. */
-function keepWord(call: HostCall, head: SentHead): void {
+/** Whether this call has the warnings and the receipt that the head states. */
+export function keeps(call: HostCall, head: SentHead): boolean {
   const promised = ({ provider, protocol, policy }: HostCandidate) =>
     JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);
-  const same =
+  return (
     call.warnings === head.warnings &&
-    (call.exchange.privacy === "off" || promised(call.candidate) === promised(head.candidate));
-  if (!same)
+    (call.exchange.privacy === "off" || promised(call.candidate) === promised(head.candidate))
+  );
+}
+
+/** The head has left: only a candidate of which it is true may answer: the same losses, and under privacy the same receipt. */
+function keepWord(call: HostCall, head: SentHead): void {
+  if (!keeps(call, head))
     fail("unsupported", "Another provider would answer on other terms than those already told.", {
       code: "head_already_sent",
     });

@@ -14,14 +14,12 @@ import type { CallPlace } from "../targets/concurrency-limit.ts";
 import type { HostExchange } from "../exchange.ts";
 import { heed, shown } from "../upstream/heed.ts";
 import { CallLife, type Present, type SentHead } from "./call-life.ts";
+import { Hedge, hedgeDelay, type Runner } from "./hedge.ts";
 import type { Plan } from "./route.ts";
 
 /** One call, from its hooks to its bill. Where failures are simulated, that is simulated too. */
-const lifeOf = (
-  call: HostCall,
-  answer: ClientAnswer,
-  head: SentHead | undefined,
-): Pick<CallLife, "run" | "stage"> => new CallLife(call, answer, head);
+const lifeOf = (call: HostCall, answer: ClientAnswer, head: SentHead | undefined): Runner["life"] =>
+  new CallLife(call, answer, head);
 
 /** Candidate by candidate, until one answers. After the first content there is no other candidate. */
 export async function dispatch(
@@ -60,7 +58,10 @@ export async function dispatch(
     begins(plan, call);
     x["~"].last = call;
     try {
-      await life.run(present);
+      const delay = hedgeDelay(plan, call);
+      if (delay === undefined) await life.run(present);
+      else
+        await new Hedge({ call, answer, life }, { plan, attempts, present, head, made }).run(delay);
       failed = false;
       return;
     } catch (thrown) {

@@ -104,10 +104,11 @@ function labelsOf(x: HostExchange): RequestRecord["labels"] {
 }
 
 const callOf = (
-  { n, startMs, candidate, state, usage, costNano, fault, ms }: CallRecord,
+  { n, hedge, startMs, candidate, state, usage, costNano, fault, ms }: CallRecord,
   trace: RequestTrace,
 ): RequestRecordCall => ({
   n,
+  ...(hedge && { hedge }),
   startMs,
   spanId: spanOfCall(trace, n),
   provider: candidate.provider,

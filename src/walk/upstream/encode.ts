@@ -196,7 +196,7 @@ export function headOf(call: HostCall, upstream: HeadersIn): HeadersOut {
   for (const name in own) head[name] = own[name];
   head["x-tollgate-generation"] = String(gen.number);
   head["x-tollgate-warnings"] = call.warnings;
-  const receipt = receipts(x);
+  const receipt = receipts(x, call.promised);
   for (const name in receipt) head[name] = receipt[name];
   const protocol = call.candidate["~"].endpoint.protocol;
   if (call.lane === "verbatim" && protocol)

@@ -37,6 +37,12 @@ export function timeLeft(
 const after = (times: CallTimes, passed: number): CallTimes =>
   passed > 0 ? { ...times, totalMs: Math.max(0, times.totalMs - passed) } : times;
 
+/** Counts a wait for a provider. Two calls at once are one wait. */
+export function awaited({ "~": inner }: HostExchange, from: number, until: number): void {
+  inner.awayMs += Math.max(0, until - Math.max(from, inner.awayUntil));
+  inner.awayUntil = until;
+}
+
 /** A model that may think is silent first, and a whole answer comes when all of it is there. */
 export const classOf = ({ info, stream }: { info: ModelInfo; stream: boolean }): string => {
   if (info.kind !== "chat") return info.kind;

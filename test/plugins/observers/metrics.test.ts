@@ -246,6 +246,44 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
   ]);
 });
 
+it("hedges are counted by their result, and are no fallbacks", async () => {
+  const { observer, text, test } = await mounted();
+  await using _ = test;
+  const call = (n: number, provider: string, more: object = {}) => ({
+    n,
+    spanId: "00f067aa0ba902b7",
+    startMs: 0,
+    provider,
+    model: "m",
+    credential: "default",
+    protocol: null,
+    lane: "translated" as const,
+    state: "estimated" as const,
+    usage: {},
+    costNano: 5n,
+    ms: { total: 1 },
+    ...more,
+  });
+  const lost = { fault: { kind: "canceled" as const, code: "hedge_lost" } };
+  const failed = { fault: { kind: "timeout" as const, code: undefined } };
+  const won = [call(1, "a", lost), call(2, "b", { hedge: true })];
+  const beaten = [call(2, "b", { hedge: true, ...lost }), call(1, "a")];
+  const broken = [call(2, "b", { hedge: true, ...failed }), call(1, "a")];
+  const rescued = [call(1, "a", failed), call(2, "b", { hedge: true })];
+  observer.seen!([won, beaten, broken, rescued].map((calls) => requestRecord({ calls })));
+  const now = samples(await text());
+  const of = (name: string) =>
+    now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
+  expect(of("tollgate_hedges_total").map((one) => one.slice(one.indexOf("outcome")))).toEqual([
+    'outcome="won" 2',
+    'outcome="lost" 1',
+    'outcome="failed" 1',
+  ]);
+  expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",kind="timeout" 1']);
+  const spent = now.filter(({ name }) => name === "tollgate_hedge_spend_usd_total");
+  expect(spent.map(({ value }) => Math.round(value * 1e9))).toEqual([5, 5]);
+});
+
 it("what rests is told by how, and what comes back does not rest", async () => {
   const of = { provider: "p", credential: "c", why: "upstream" as const, until: 1 };
   const readings = {

@@ -49,7 +49,10 @@ export class VirtualClock implements Disposable {
   /** Until nothing is due. Between two moments all promises settle. */
   async run(): Promise<void> {
     for (let due = this.#pop(); due; due = this.#pop()) {
-      if (due.off) continue;
+      if (due.off) {
+        if (this.#heap.length === 0) await turn();
+        continue;
+      }
       if (due.at > this.#now) {
         await turn();
         const [first] = this.#heap;

@@ -46,3 +46,17 @@ describe.each([1, 2, 5])("with %i targets", (targets) => {
     }
   });
 });
+
+it("hedging costs no more than the retry budget, and nothing where calls are fast", async () => {
+  for (const slow of [0, 0.05, 1]) {
+    const upstreams: Upstreams =
+      () =>
+      ({ target, luck }) => ({ ms: target === 0 && luck < slow ? 5_000 : 40 });
+    const its = load({ targets: 2, processes: 1, requests: 3_000, rates: { one: 10 } });
+    const { calls, asked, goodput, at } = await gateway({ ...its, hedgeMs: 200 }, upstreams);
+    expect(goodput).toBe(1);
+    expect(calls).toBeLessThanOrEqual(1.1 * asked);
+    if (slow === 0) expect(calls).toBe(asked);
+    else expect(at[1]).toBeGreaterThan(0);
+  }
+});

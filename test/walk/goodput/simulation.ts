@@ -5,6 +5,7 @@ import type { ErrorKind } from "tollgate/plugin";
 import { fault, faultOf } from "../../../src/model/error.ts";
 import type { CallStage } from "../../../src/model/retry.ts";
 import { RestingTargets } from "../../../src/walk/candidates/resting.ts";
+import type { ClientAnswer } from "../../../src/walk/answer/client-answer.ts";
 import { dispatch } from "../../../src/walk/stations/dispatch.ts";
 import { route } from "../../../src/walk/stations/route.ts";
 import { blame } from "../../../src/walk/upstream/blame.ts";
@@ -39,6 +40,8 @@ export interface Load {
   readonly targets: number;
   readonly processes: number;
   readonly seed: number;
+  /** How long a call stays without content before another one is made beside it; absent: it is waited for. */
+  readonly hedgeMs?: number;
 }
 
 export interface Result {
@@ -99,7 +102,7 @@ export async function gateway(load: Load, upstreams: Upstreams): Promise<Result>
   using clock = new VirtualClock(steadyChance());
   const call = upstreams();
   const tally = new Tally(load.targets);
-  const processes = Array.from({ length: load.processes }, () => processOf(load.targets));
+  const processes = Array.from({ length: load.processes }, () => processOf(load));
   for (const { at, key, i } of arrivals(load))
     clock.at(at, () => {
       const its = processes[Math.floor(luckOf(load.seed, i, "process") * processes.length)]!;
@@ -115,7 +118,12 @@ export async function gateway(load: Load, upstreams: Upstreams): Promise<Result>
         route({ ...its, x, work: {}, survey: { features: [] }, findings: x["~"] } as never),
       )
         .then((plan) =>
-          dispatch(x as never, plan, (() => {}) as never, (call) => new SimulatedCall(call)),
+          dispatch(
+            x as never,
+            plan,
+            (() => {}) as never,
+            (call, answer) => new SimulatedCall(call, answer),
+          ),
         )
         .then(
           () => tally.ended(key, true, ""),
@@ -171,7 +179,7 @@ const sum = (of: Map<string, number>): number => [...of.values()].reduce((all, n
 const TIMES = { totalMs: 3_600_000, classes: new Map() };
 
 /** One process of a gateway: what it knows of its targets, and a route with all of them in their order. */
-function processOf(targets: number) {
+function processOf({ targets, hedgeMs }: Load) {
   const rests = new RestingTargets();
   const candidates = Array.from({ length: targets }, (_, i) => {
     const name = { provider: `p${i}`, credential: "c", model: "m", base: "" };
@@ -191,7 +199,14 @@ function processOf(targets: number) {
     };
   });
   const on = new Set(["overloaded", "timeout", "upstream", "rate_limited", "upstream_auth"]);
-  const resolution = { candidates, on, closed: new Map(), notes: [], pick: "ordered" };
+  const resolution = {
+    candidates,
+    on,
+    closed: new Map(),
+    notes: [],
+    pick: "ordered",
+    hedge: hedgeMs === undefined ? undefined : { allMs: hedgeMs, classes: new Map() },
+  };
   const gen = {
     rests,
     resolver: { resolve: () => resolution },
@@ -233,9 +248,13 @@ function exchange(id: string, key: string, gen: object, make: Make) {
 class SimulatedCall {
   readonly #call: any;
   stage: CallStage = "refused";
+  readonly waits = true;
 
-  constructor(call: unknown) {
+  readonly #answer: Pick<ClientAnswer, "commit">;
+
+  constructor(call: unknown, answer: Pick<ClientAnswer, "commit">) {
     this.#call = call;
+    this.#answer = answer;
   }
 
   async run(): Promise<void> {
@@ -249,9 +268,14 @@ class SimulatedCall {
       stage,
     } = x["~"].make(candidate["~"].i) as Outcome;
     // By the clock: a virtual one.
-    await new Promise((resolve) => void setTimeout(resolve, ms));
-    if (kind === undefined)
+    await new Promise((resolve, reject) => {
+      setTimeout(resolve, ms);
+      this.#call.onEnd(reject);
+    });
+    if (kind === undefined) {
+      this.#answer.commit();
       return void x["~"].gen.rests.answered(candidate, started, x.identity.id);
+    }
     this.stage = this.#call.stage = stage ?? "refused";
     const problem = fault(kind, message, { retryAfterMs });
     if (headers) noteLimit(faultOf(problem)!, headers);

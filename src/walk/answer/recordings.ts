@@ -1,0 +1,45 @@
+// Copies of what a client gets, for hooks and frontends that asked for one.
+interface Recording {
+  readonly max: number;
+  size: number;
+  parts: Buffer[];
+  done(parts: Buffer[] | null): void;
+}
+
+/** Pieces of an answer as one. */
+export function joined(pieces: readonly (Buffer | string)[]): Buffer {
+  const [first] = pieces;
+  if (pieces.length === 1 && Buffer.isBuffer(first)) return first;
+  return Buffer.concat(pieces.map((one) => (typeof one === "string" ? Buffer.from(one) : one)));
+}
+
+export class Recordings {
+  readonly #all: Recording[] = [];
+
+  /** Resolves with the whole answer; with null if it was cut or is larger than `max` bytes. */
+  add(max: number): Promise<Buffer[] | null> {
+    return new Promise((done) => this.#all.push({ max, size: 0, parts: [], done }));
+  }
+
+  /** Another call begins to answer. */
+  restart(): void {
+    for (const one of this.#all) {
+      one.parts = [];
+      one.size = 0;
+    }
+  }
+
+  copy(chunk: Buffer | string): void {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    for (const one of this.#all) {
+      one.size += bytes.length;
+      if (one.size <= one.max) one.parts.push(bytes);
+      else one.parts = [];
+    }
+  }
+
+  /** `whole`: all of the answer has come. */
+  end(whole: boolean): void {
+    for (const one of this.#all) one.done(whole && one.size <= one.max ? one.parts : null);
+  }
+}
