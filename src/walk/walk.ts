@@ -48,7 +48,7 @@ export async function ask(
 ): Promise<AskedAnswer> {
   const parent = as instanceof HostExchange ? as : fail("invalid", "`as` is no request.");
   if (depthOf(parent) >= MOST_DEEP)
-    fail("unavailable", `Plugins ask for one another at most ${MOST_DEEP} deep.`, {
+    fail("internal", `Plugins ask for one another at most ${MOST_DEEP} deep.`, {
       code: "asked_too_deep",
     });
   if (body["stream"] === true) fail("invalid", "What a plugin asks is not streamed.");

@@ -7,6 +7,7 @@ import {
   type Arrival,
   type Context,
 } from "tollgate/plugin";
+import { faultOf } from "../../src/model/error.ts";
 import { startGateway, say, speaking, type StartedGateway } from "tollgate/testing";
 
 const CHAT = "/v1/chat/completions";
@@ -167,6 +168,9 @@ describe("ctx.ask", () => {
     const said = all.flatMap(({ failed }) => failed).map(String);
     expect(said.length).toBeGreaterThan(0);
     expect(new Set(said)).toEqual(new Set([expect.stringContaining("at most 4 deep")]));
+    // The plugins are mounted in a circle: no client can mend that by a retry.
+    const kinds = all.flatMap(({ failed }) => failed).map((problem) => faultOf(problem)?.kind);
+    expect(new Set(kinds)).toEqual(new Set(["internal"]));
     const parents = new Map(reserves(at).map((row) => [row.request, row.labels?.["parent"]]));
     const depth = (id: string): number => {
       const parent = parents.get(id);

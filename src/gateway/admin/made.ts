@@ -6,7 +6,9 @@ import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, faultOf } from "../../model/error.ts";
 
 const KEPT_MS = 10 * 60_000;
-const MOST = 500;
+/** Results of one principal. */
+const MOST = 100;
+const MOST_PRINCIPALS = 1_000;
 const FORM = /^[!-~]{1,255}$/;
 
 interface MadeOnce {
@@ -16,7 +18,8 @@ interface MadeOnce {
 }
 
 export class Made {
-  readonly #made = new BoundedMap<string, MadeOnce>(MOST);
+  /** By principal: no principal takes the place of another one's results. */
+  readonly #made = new BoundedMap<string, BoundedMap<string, MadeOnce>>(MOST_PRINCIPALS);
 
   /** `principal`: from `principalId`. `asked`: the command and everything its result depends on. */
   once(
@@ -28,21 +31,32 @@ export class Made {
       fail("invalid", "An Idempotency-Key is 1 to 255 printable characters.", {
         code: "bad_idempotency_key",
       });
-    const name = JSON.stringify([principal, key]);
+    this.#forget();
+    const own = this.#made.get(principal) ?? new BoundedMap<string, MadeOnce>(MOST);
     const sum = hash("sha256", JSON.stringify(asked));
-    const found = this.#made.get(name);
-    if (found && found.until > performance.now())
+    const found = own.get(key);
+    if (found)
       return found.asked === sum
         ? found.answer
         : fail("mismatch", "This Idempotency-Key was used for something else.", {
             code: "idempotency_mismatch",
           });
     const answer = make();
-    this.#made.set(name, { asked: sum, answer, until: performance.now() + KEPT_MS });
+    own.set(key, { asked: sum, answer, until: performance.now() + KEPT_MS });
+    this.#made.set(principal, own);
     // What went wrong on our side is worth another try; what is refused stays refused.
     answer.catch((error: unknown) => {
-      if (!faultOf(error)) this.#made.delete(name);
+      if (!faultOf(error)) own.delete(key);
     });
     return answer;
+  }
+
+  /** A result may contain a secret: it is held no longer than for its time. */
+  #forget(): void {
+    const now = performance.now();
+    for (const [principal, own] of this.#made.entries()) {
+      for (const [key, { until }] of own.entries()) if (until <= now) own.delete(key);
+      if (own.size === 0) this.#made.delete(principal);
+    }
   }
 }
