@@ -168,11 +168,20 @@ const OVERVIEW: Dashboard = {
         },
       },
       {
-        title: "Rests after a failure",
+        title: "Targets in cooldown",
         unit: "short",
         shows: {
           "{{provider}} {{credential}}": "tollgate_provider_resting > 0",
           "{{provider}} {{credential}} {{state}}": "tollgate_provider_breakers",
+          "{{provider}} {{credential}} rejects requests": "tollgate_provider_refusing > 0",
+        },
+      },
+      {
+        title: "Time until cooldowns end",
+        unit: "s",
+        shows: {
+          "{{provider}} {{credential}} {{kind}}":
+            "tollgate_provider_cooldown_end_timestamp_seconds - time() > 0",
         },
       },
     ],

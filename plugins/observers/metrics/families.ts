@@ -166,6 +166,16 @@ export const READ = {
     "Targets of a credential in cooldown or recovering, by state",
     ["provider", "credential", "state"],
   ),
+  cooldownEnd: moment(
+    "tollgate_provider_cooldown_end_timestamp_seconds",
+    "When the last cooldown of a credential's targets ends, by the kind of failure",
+    ["provider", "credential", "kind"],
+  ),
+  refusing: gauge(
+    "tollgate_provider_refusing",
+    "Whether requests are rejected without a call because the provider reported that the account's limit is used up",
+    ["provider", "credential"],
+  ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
   ready: gauge("tollgate_ready", "Whether /readyz reports ready"),
   ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger takes rows"),

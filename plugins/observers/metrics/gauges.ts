@@ -1,5 +1,11 @@
 // What is read in the moment it is asked for: how the gateway is, what the catalogue knows of dates, what budgets have left.
-import type { Context, ListedModel, ProcessReading, Readings } from "tollgate/plugin";
+import type {
+  Context,
+  ListedModel,
+  ProcessReading,
+  Readings,
+  RestingReading,
+} from "tollgate/plugin";
 import { READ, type Family } from "./families.ts";
 import { MOST_SERIES } from "./series.ts";
 import type { Tally } from "./tally.ts";
@@ -25,6 +31,26 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
   out.read(READ.reloadAt, one(of.generation.at / SECOND_MS));
   out.read(READ.resting, bounded(resting(of, tally)));
   out.read(READ.breakers, bounded(breakers(of)));
+  out.read(
+    READ.cooldownEnd,
+    bounded(
+      largest(
+        of,
+        ({ why }) => why,
+        ({ until }) => until / SECOND_MS,
+      ),
+    ),
+  );
+  out.read(
+    READ.refusing,
+    bounded(
+      largest(
+        of,
+        () => undefined,
+        ({ refuses }) => (refuses ? 1 : 0),
+      ),
+    ),
+  );
   out.read(
     READ.sockets,
     bounded(
@@ -71,6 +97,23 @@ function breakers({ resting: all }: Readings): readonly Sample[] {
     counts.set(key, [[provider, credential, state], (counts.get(key)?.[1] ?? 0) + 1]);
   }
   return [...counts.values()];
+}
+
+/** The largest value of each credential's cooldowns, with one more label. Targets that work again are not in cooldown. */
+function largest(
+  { resting: all }: Readings,
+  label: (of: RestingReading) => string | undefined,
+  value: (of: RestingReading) => number,
+): readonly Sample[] {
+  const samples = new Map<string, readonly [labels: readonly string[], value: number]>();
+  for (const one of all) {
+    if (one.state === "recovering") continue;
+    const more = label(one);
+    const labels = [one.provider, one.credential, ...(more === undefined ? [] : [more])];
+    const key = labels.join("\n");
+    samples.set(key, [labels, Math.max(value(one), samples.get(key)?.[1] ?? 0)]);
+  }
+  return [...samples.values()];
 }
 
 function ledger(out: Sink, { ok, queue, commits, size }: Readings["ledger"]): void {

@@ -33,6 +33,21 @@ const SAID: Readings = {
   inFlightOf: { messages: 3, embeddings: 0 },
   resting: [
     { provider: "p", credential: "c", state: "open", why: "overloaded", until: 1_795_000_001_000 },
+    {
+      provider: "p",
+      credential: "c",
+      state: "told",
+      why: "rate_limited",
+      until: 1_795_000_002_500,
+      refuses: true,
+    },
+    {
+      provider: "q",
+      credential: "c",
+      state: "recovering",
+      why: "upstream",
+      until: 1_795_000_009_000,
+    },
   ],
   pools: [
     { origin: "https://a.example", connected: 9, free: 4, running: 6, queued: 2 },
@@ -87,8 +102,17 @@ const EXPECTED = {
   tollgate_generation: ["4"],
   tollgate_config_reload_success: ["1"],
   tollgate_config_reload_last_success_timestamp_seconds: ["1794000000.5"],
-  tollgate_provider_resting: ['provider="p",credential="c" 1'],
-  tollgate_provider_breakers: ['provider="p",credential="c",state="open" 1'],
+  tollgate_provider_resting: ['provider="p",credential="c" 2'],
+  tollgate_provider_breakers: [
+    'provider="p",credential="c",state="open" 1',
+    'provider="p",credential="c",state="told" 1',
+    'provider="q",credential="c",state="recovering" 1',
+  ],
+  tollgate_provider_cooldown_end_timestamp_seconds: [
+    'provider="p",credential="c",kind="overloaded" 1795000001',
+    'provider="p",credential="c",kind="rate_limited" 1795000002.5',
+  ],
+  tollgate_provider_refusing: ['provider="p",credential="c" 1'],
   tollgate_pool_sockets: [
     'origin="https://a.example",state="connected" 9',
     'origin="https://a.example",state="free" 4',
