@@ -148,7 +148,7 @@ async function isRefused(stage: Stage, page: Page, secret: string, wrong: Wrong)
   const meter = dialog.getByRole("meter").first();
   if ((await meter.getAttribute("aria-valuenow")) !== "100")
     wrong.push("journey: a budget that is used up does not look like it");
-  await page.goto(`${stage.console}/requests?failed=yes`);
+  await page.goto(`${stage.console}/requests?status=refused`);
   await page
     .getByText("429")
     .first()

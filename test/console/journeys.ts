@@ -134,9 +134,9 @@ const follows: Journey = {
       await page.getByText("acme/echo").first().waitFor();
       await stage.chat("acme/tools", "A request that was not there before");
       await page.getByText("acme/tools").first().waitFor();
-      await page.getByRole("checkbox", { name: "Failed only" }).check();
+      await page.getByLabel("Status").selectOption("failed");
       await page.getByText("acme/tools").first().waitFor({ state: "hidden" });
-      assert.match(page.url(), /failed=yes/);
+      assert.match(page.url(), /status=failed/);
       await page.goto(`${stage.console}/usage?range=24h&of=calls`);
       await page.getByRole("link", { name: "acme/tools" }).waitFor();
       await page.getByRole("button", { name: "Table" }).click();
@@ -194,9 +194,9 @@ const keyboard: Journey = {
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "Requests" }).waitFor();
       assert.equal(await page.evaluate("document.activeElement.id"), "page");
-      await page.getByRole("button", { name: "Whole" }).focus();
+      await page.getByRole("button", { name: "Duration" }).focus();
       await page.keyboard.press("Enter");
-      assert.equal(await page.locator("th[aria-sort=descending]").textContent(), "Whole↓");
+      assert.equal(await page.locator("th[aria-sort=descending]").textContent(), "Duration↓");
       await page.getByRole("link", { name: "acme/echo" }).first().focus();
       await page.keyboard.press("Enter");
       await page.getByRole("dialog").getByText("Timeline").waitFor();

@@ -11,7 +11,8 @@ import { VIEWS } from "./views.ts";
 const EVERY = [
   { name: "light", colorScheme: "light", width: 1440, height: 900 },
   { name: "dark", colorScheme: "dark", width: 1440, height: 900 },
-  { name: "phone", colorScheme: "light", width: 320, height: 720 },
+  { name: "phone", colorScheme: "light", width: 390, height: 844 },
+  { name: "phone-dark", colorScheme: "dark", width: 390, height: 844 },
 ] as const;
 /** Small enough to lie beside the page. */
 const IN_DOCS = [{ name: "", colorScheme: "light", width: 1040, height: 660 }] as const;

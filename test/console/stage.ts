@@ -22,6 +22,9 @@ const PRICES = ["echo", "think", "lorem", "slow", "tools", "fail"]
   .map((name, i) => `      ${name}: { price: { input: "${2 + i}", output: "${8 + 3 * i}" } }`)
   .join("\n");
 
+/** A day in two weeks or so, so that there is something to see under "Needs attention". */
+const SOON = new Date(Date.now() + 16 * 86_400_000).toISOString().slice(0, 10);
+
 const YAML = `
 admin: { port: 0 }
 frontends: [chat-completions, messages, responses, gemini, completions, images, embeddings, rerank, moderations, speech, transcriptions, models, usage]
@@ -32,7 +35,11 @@ providers:
   acme:
     use: demo
     models:
-${PRICES}
+${PRICES.replace("slow: { ", `slow: { retires: ${SOON}, `)}
+  spare:
+    when: "\${env:TOLLGATE_SPARE_KEY:-}"
+    use: openai
+    with: { api_key: "\${env:TOLLGATE_SPARE_KEY:-}" }
 models:
   fast: [acme/echo, demo/echo]
 accounts:
@@ -73,6 +80,13 @@ export async function openStage(): Promise<Stage> {
   await before.stop();
   await writePast(before.stateDir, made, Date.now());
   const gateway = await startGateway({ yaml: YAML, dir: before.dir });
+  const evals = (await gateway.ask("keys.create", {
+    name: "evals",
+    labels: { team: "data" },
+    limits: [{ unit: "requests", max: 5, per: "day" }],
+  })) as { secret: string };
+  for (let i = 0; i < 4; i++)
+    await ask(gateway.url, evals.secret, { model: "acme/echo", messages: said("Hello") });
   const { admin } = (await gateway.ask("status")) as { admin: string };
   const secrets = [before.key, ...made.map(({ secret }) => secret)];
   return {

@@ -117,7 +117,7 @@ export function attentionCommand(of: AttentionOf) {
         ...(account === undefined ? await ofGateway(of, now()) : []),
         ...own,
         ...retiring(of, now()),
-      ].toSorted((a, b) => Number(b.severity === "bad") - Number(a.severity === "bad"));
+      ].toSorted((a, b) => urgency(a) - urgency(b));
       return {
         items: all.slice(0, ITEMS),
         omitted: Math.max(0, all.length - ITEMS),
@@ -126,6 +126,10 @@ export function attentionCommand(of: AttentionOf) {
     },
   });
 }
+
+/** A provider that is not mounted may be left out on purpose. */
+const urgency = ({ severity, kind }: AttentionItem): number =>
+  severity === "bad" ? 0 : kind === "unmounted" ? 2 : 1;
 
 /** What a gateway has as a whole, and no account. */
 async function ofGateway(of: AttentionOf, now: number): Promise<AttentionItem[]> {

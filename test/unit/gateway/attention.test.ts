@@ -150,8 +150,8 @@ it("has what is wrong with the gateway", async () => {
     "plugin",
     "certificate",
     "list",
-    "unmounted",
     "acme/old",
+    "unmounted",
   ]);
   expect(all.items[1]).toMatchObject({ problems: 1, first: "gateway.yaml:3: unknown key" });
 });

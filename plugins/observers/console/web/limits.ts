@@ -37,6 +37,9 @@ const wordOf = (unit: string): string => UNITS.find(([name]) => name === unit)?.
 const amount = (unit: string, of: string | number): string =>
   unit === "nano_usd" ? usd(of) : `${brief(Number(of))} ${wordOf(unit)}`;
 
+/** "$1.20", "340 requests". */
+export const sayUsed = amount;
+
 export const sayLimit = ({ unit, max, per }: Limit): string =>
   `${amount(unit, max)}${per === "open" ? "" : per === "total" ? " in all" : ` a ${per}`}`;
 

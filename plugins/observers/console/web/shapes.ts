@@ -66,6 +66,16 @@ export interface Sums {
   readonly names: Readonly<Record<string, string>>;
 }
 
+export interface UsageSeries {
+  readonly times: readonly number[];
+  readonly series: readonly {
+    readonly name: string;
+    readonly calls: readonly number[];
+    readonly costNano: readonly string[];
+    readonly tokens: readonly number[];
+  }[];
+}
+
 export interface Fault {
   readonly kind: string;
   readonly code?: string;

@@ -7,6 +7,7 @@ import { Box, Empty, Figures, Mark, SameAs, Shown } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { addressOf, useWord } from "../place.ts";
 import { brief, count, isWithin } from "../words.ts";
+import { type Alias, Aliases } from "./models-aliases.ts";
 import { ModelDetail, type Price } from "./models-detail.ts";
 
 interface Listed {
@@ -31,7 +32,10 @@ export function Models() {
   const [kind, setKind] = useWord("kind");
   const [privacy, setPrivacy] = useWord("privacy");
   const [chosen, choose] = useWord("model");
-  const answer = useAsk<{ models: readonly Listed[] }>("models.list", privacy ? { privacy } : {});
+  const answer = useAsk<{ models: readonly Listed[]; aliases: readonly Alias[] }>(
+    "models.list",
+    privacy ? { privacy } : {},
+  );
   const all = answer.value?.models ?? [];
   const rows = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
@@ -66,13 +70,13 @@ export function Models() {
           of=${[["", "all"], ...names((one) => one.kind)]}
         />
         <${Select}
-          name="What becomes of data"
+          name="Data policy"
           value=${privacy}
           set=${setPrivacy}
           of=${[
-            ["", "whatever"],
-            ["required", "fit for Service-ZDR: required"],
-            ["strict", "fit for Service-ZDR: strict"],
+            ["", "any"],
+            ["required", "Service-ZDR: required"],
+            ["strict", "Service-ZDR: strict"],
           ]}
         />
       </div>
@@ -80,20 +84,20 @@ export function Models() {
     <${Shown} of=${answer}
       >${() => html`
         <${Summary} rows=${rows} all=${all.length} />
-        <${Box} flush>
+        <${Aliases} all=${answer.value?.aliases ?? []} models=${all} search=${search} />
+        <${Box} title="Models" flush>
           <${Table}
             label="Models"
             rows=${rows}
             id=${(row: Listed) => row.id}
             open=${(row: Listed) => choose(row.id)}
             chosen=${chosen}
-            empty=${html`<${Empty} of="models"><p>${all.length === 0 ? "No model is known. Mount a provider in gateway.yaml, or ask for its list again." : "No model is like that."}</p><//>`}
+            empty=${html`<${Empty} of="models"><p>${all.length === 0 ? "No model is known. Mount a provider in gateway.yaml, or refresh its list." : "No model matches."}</p><//>`}
             columns=${COLUMNS}
           />
         <//>
         <p class="small faint">
-          Prices are dollars for a million tokens, as the source of each says; images and others
-          stand with the model.
+          Prices are in US dollars per million tokens. Open a model for other units and the sources.
         </p>
         <${SameAs}
           line=${`tollgate models${kind ? ` --kind ${kind}` : ""}${provider ? ` --provider ${provider}` : ""}${privacy ? ` --zdr ${privacy}` : ""}`}
@@ -115,7 +119,7 @@ function Summary({ rows, all }: { rows: readonly Listed[]; all: number }) {
       {
         name: "Models",
         value: count(rows.length),
-        note: rows.length < all ? `of ${count(all)}` : "all that is known",
+        note: rows.length < all ? `of ${count(all)}` : "all known models",
       },
       { name: "Providers", value: count(new Set(rows.map((one) => one.provider)).size) },
       {
@@ -128,7 +132,7 @@ function Summary({ rows, all }: { rows: readonly Listed[]; all: number }) {
         name: "Retire within 60 days",
         value: count(going.length),
         tone: going.length > 0 ? "warn" : "good",
-        note: going[0]?.id ?? "none does",
+        note: going[0]?.id ?? "none",
       },
     ]}
   />`;
@@ -162,7 +166,7 @@ const COLUMNS = [
       row.limits?.context ? brief(row.limits.context) : html`<span class="faint">–</span>`,
   },
   {
-    name: "In",
+    name: "Input",
     number: true,
     by: (row: Listed) => rate(row.price, "input") ?? -1,
     of: (row: Listed) => dollars(rate(row.price, "input")),
@@ -174,7 +178,7 @@ const COLUMNS = [
     of: (row: Listed) => dollars(rate(row.price, "cache_read")),
   },
   {
-    name: "Out",
+    name: "Output",
     number: true,
     by: (row: Listed) => rate(row.price, "output") ?? -1,
     of: (row: Listed) => dollars(rate(row.price, "output")),

@@ -1,4 +1,4 @@
-// What an operator reads first in the morning: what was spent, how it went, how fast it was, and what needs a hand.
+// What an operator reads first in the morning: what was spent, how it went, how fast it was, and what needs attention.
 import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { useAsk } from "../data.ts";
@@ -6,10 +6,11 @@ import { Chart } from "../parts/chart.ts";
 import { Box, Empty, Figures, type FigureOf, Meter, Shown } from "../parts/plain.ts";
 import { addressOf } from "../place.ts";
 import { SpanChoice, type Span, stepsOf, useSpan } from "../span.ts";
-import type { Recent, Series, StatsRow, Sums } from "../shapes.ts";
+import type { Recent, Series, StatsRow, Sums, UsageSeries } from "../shapes.ts";
 import { brief, count, share, span as duration, usd, usdExact, zone } from "../words.ts";
 import { GettingStarted } from "./overview-start.ts";
-import { NeedsAHand } from "./overview-todo.ts";
+import { NeedsAttention } from "./overview-attention.ts";
+import { Traffic } from "./overview-traffic.ts";
 
 export function Overview() {
   const [span, set] = useSpan();
@@ -20,6 +21,12 @@ export function Overview() {
     "stats.series",
     { from, to, step, by: "model", most: 7 },
     { every },
+  );
+  // Counts of one account are not kept by model: its ledger has them, hour by hour.
+  const own = useAsk<UsageSeries>(
+    "usage.series",
+    { from, to, step: "hour", tz: zone(), by: "model", most: 7 },
+    { every: 10_000, off: !models.problem },
   );
   const sums = useAsk<Sums>("ledger.totals", { from, to, by: ["state"] }, { every });
   const before = useAsk<Sums>("ledger.totals", { from: from - span.ms, to: from, by: ["state"] });
@@ -33,13 +40,17 @@ export function Overview() {
     ${
       nothing
         ? html`<${GettingStarted} />`
-        : html`<div class="grid wide-first">
-            <div class="stack">
-              ${!models.problem && html`<${Spend} span=${span} models=${models.value} />`}
-              <${Speed} span=${span} all=${all.value} />
+        : html`<div class="grid wide-first overview">
+            <div class="todo-area"><${NeedsAttention} sums=${sums.value} span=${span} /></div>
+            <div class="stack plots">
+              <${Traffic} span=${span} all=${all.value} />
+              <${Spend}
+                span=${span}
+                models=${models.problem ? undefined : models.value}
+                own=${own.value}
+              />
             </div>
-            <div class="stack">
-              <${NeedsAHand} recent=${recent.value} sums=${sums.value} span=${span} />
+            <div class="stack tops">
               <${Top} span=${span} by="model" title="Models" />
               <${Top} span=${span} by="key" title="Keys" />
               <${Top} span=${span} by="label" title="Labels" />
@@ -70,7 +81,7 @@ function figures(
       note:
         turn === undefined
           ? `${count(sums?.total.calls ?? 0)} calls`
-          : `${turn < 0 ? "▼" : "▲"} ${Math.abs(turn * 100).toFixed(0)}% on the ${span.name} before`,
+          : `${turn < 0 ? "▼" : "▲"} ${Math.abs(turn * 100).toFixed(0)}% vs. the time before`,
       href: addressOf("/usage", { ...range, by: "model" }),
     },
     {
@@ -78,29 +89,29 @@ function figures(
       value: brief(requests),
       title: count(requests),
       note: row && row.refused > 0 ? `${count(row.refused)} refused` : "none refused",
-      href: addressOf("/requests", {}),
+      href: addressOf("/requests", range),
     },
     {
       name: "Errors",
       value: share(failed, requests),
       note: failed > 0 ? `${count(failed)} failed` : "none failed",
       tone: failed > 0 ? "bad" : "",
-      href: addressOf("/requests", { failed: "yes" }),
+      href: addressOf("/requests", { ...range, status: "failed" }),
     },
     {
-      name: "First content, p50",
+      name: "First token, p50",
       value: duration(first?.p50),
       note: first && `p95 ${duration(first.p95)} · p99 ${duration(first.p99)}`,
     },
     {
-      name: "Whole answer, p50",
+      name: "Whole response, p50",
       value: duration(row?.ms?.p50),
       note: row?.ms && `p95 ${duration(row.ms.p95)} · p99 ${duration(row.ms.p99)}`,
     },
     {
-      name: "Own time, p50",
+      name: "Gateway time, p50",
       value: duration(row?.ownMs?.p50),
-      title: "What the gateway itself took of each request",
+      title: "Time that the gateway itself took for each request",
       note: row?.ownMs && `p95 ${duration(row.ownMs.p95)} · p99 ${duration(row.ownMs.p99)}`,
     },
     {
@@ -118,37 +129,49 @@ function figures(
   ];
 }
 
-function Spend({ span, models }: { span: Span; models: Series | undefined }) {
-  const { times, lines } = useMemo(
-    () => linesOf(span, models?.rows ?? [], ({ costNano }) => Number(costNano)),
-    [span.from, span.name, models],
-  );
-  const all = lines.reduce(
+function Spend({
+  span,
+  models,
+  own,
+}: {
+  span: Span;
+  models: Series | undefined;
+  own: UsageSeries | undefined;
+}) {
+  const value = (of: "cost" | "calls") =>
+    models
+      ? linesOf(span, models.rows, (row) => (of === "cost" ? Number(row.costNano) : row.calls))
+      : {
+          times: own?.times ?? [],
+          lines: (own?.series ?? []).map(({ name, costNano, calls }) => ({
+            name,
+            values: (of === "cost" ? costNano.map(Number) : calls) as (number | null)[],
+          })),
+        };
+  const cost = useMemo(() => value("cost"), [span.from, span.name, models, own]);
+  const calls = useMemo(() => value("calls"), [span.from, span.name, models, own]);
+  if (!models && !own) return null;
+  const all = cost.lines.reduce(
     (sum, { values }) => sum + values.reduce((a: number, b) => a + (b ?? 0), 0),
     0,
   );
-  const paid = all > 0;
-  const calls = useMemo(
-    () => linesOf(span, models?.rows ?? [], ({ calls }) => calls),
-    [span.from, span.name, models],
-  );
-  if (models && lines.length === 0)
+  if (cost.lines.length === 0)
     return html`<${Box} title="Spend by model"
-      ><${Empty} of="usage"><p>No call in this time.</p><//><//
+      ><${Empty} of="usage"><p>No calls in this time.</p><//><//
     >`;
-  return paid || !models
+  return all > 0
     ? html`<${Chart}
         title="Spend by model"
-        label=${`Spend by model over the last ${span.name}: ${usd(all)} in all, most of it ${lines[0]?.name ?? "nothing"}.`}
-        times=${times}
-        series=${lines}
+        label=${`Spend by model ${span.said}: ${usd(all)} in total, most of it for ${cost.lines[0]!.name}.`}
+        times=${cost.times}
+        series=${cost.lines}
         say=${usd}
         stacked=${true}
       />`
     : html`<${Chart}
         title="Calls by model"
-        label=${`Calls by model over the last ${span.name}; none of them cost anything.`}
-        times=${times}
+        label=${`Calls by model ${span.said}; all of them were free.`}
+        times=${calls.times}
         series=${calls.lines}
         say=${brief}
         stacked=${true}
@@ -178,27 +201,6 @@ function linesOf(span: Span, rows: Series["rows"], value: (row: StatsRow) => num
       }))
       .sort((a, b) => b.size - a.size),
   };
-}
-
-function Speed({ span, all }: { span: Span; all: Series | undefined }) {
-  const { times, lines } = useMemo(() => {
-    const times = stepsOf(span);
-    const rows = new Map((all?.rows ?? []).map((row) => [row.at, row.firstContentMs ?? row.ms]));
-    const line = (name: "p50" | "p95" | "p99") => ({
-      name,
-      values: times.map((at) => rows.get(at)?.[name] ?? null),
-    });
-    return { times, lines: [line("p50"), line("p95"), line("p99")] };
-  }, [span.from, span.name, all]);
-  const whole = all?.totals[0]?.firstContentMs;
-  return html`<${Chart}
-    title="Time to first content"
-    label=${`Time to first content over the last ${span.name}: half within ${duration(whole?.p50)}, 95 of 100 within ${duration(whole?.p95)}.`}
-    times=${times}
-    series=${lines}
-    say=${duration}
-    height=${200}
-  />`;
 }
 
 function Top({ span, by, title }: { span: Span; by: "model" | "key" | "label"; title: string }) {

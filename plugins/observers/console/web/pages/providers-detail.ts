@@ -9,6 +9,7 @@ import { toast } from "../parts/toasts.ts";
 import { may } from "../rights.ts";
 import { addressOf } from "../place.ts";
 import { ago, count, moment, span } from "../words.ts";
+import { History } from "./providers-history.ts";
 import { type Credential, type Provider, stateOf, type Tests } from "./providers-shapes.ts";
 
 const STATES: Readonly<Record<string, string>> = {
@@ -36,7 +37,7 @@ export function ProviderDetail({
   >
     <${Facts}
       of=${[
-        ["Speaks", one.protocols.join(", ")],
+        ["Protocols", one.protocols.join(", ")],
         [
           "Models",
           html`<a href=${addressOf("/models", { provider: one.name })}
@@ -46,11 +47,11 @@ export function ProviderDetail({
         [
           "Last hour",
           one.hour
-            ? `${count(one.hour.requests)} calls, ${count(one.hour.failed)} failed, ${count(one.hour.canceled)} left by clients`
+            ? `${count(one.hour.requests)} calls, ${count(one.hour.failed)} failed, ${count(one.hour.canceled)} canceled`
             : "no calls",
         ],
         [
-          "First content",
+          "First token",
           one.hour?.firstContentMs &&
             `p50 ${span(one.hour.firstContentMs.p50)}, p95 ${span(one.hour.firstContentMs.p95)}, p99 ${span(one.hour.firstContentMs.p99)}`,
         ],
@@ -74,6 +75,7 @@ export function ProviderDetail({
       ]}
     />
     <${TryIt} one=${one} again=${again} />
+    <${History} provider=${one.name} outages=${one.outages} />
     <${Box} title="Credentials" flush>
       <${Table}
         label="Credentials"
@@ -82,12 +84,12 @@ export function ProviderDetail({
         columns=${CREDENTIALS}
       />
     <//>
-    <${Box} title="Last faults" flush>
+    <${Box} title="Recent errors" flush>
       <${Table}
-        label="Last faults"
+        label="Recent errors"
         rows=${one.faults}
         id=${(row: Provider["faults"][number]) => `${row.request} ${row.model}`}
-        empty=${html`<${Empty} of="check"><p>None of the requests that are remembered has failed here.</p><//>`}
+        empty=${html`<${Empty} of="check"><p>No remembered request has failed here.</p><//>`}
         columns=${FAULTS}
       />
     <//>
@@ -109,22 +111,22 @@ function TryIt({ one, again }: { one: Provider; again: () => void }) {
   if (!may("providers.test") || !may("providers.wake")) return null;
   const rests = one.credentials.some(({ resting }) => resting.length > 0);
   return html`<${Box}
-    title="Try it"
+    title="Test"
     actions=${html` <button
         type="button"
         class="button"
         disabled=${!rests || wake.busy}
         onClick=${waken}
       >
-        Wake
+        End cooldowns
       </button>
       <button type="button" class="button main" disabled=${test.busy} onClick=${tried}>
         ${icon("play")}${test.busy ? "Asking…" : "Test call"}
       </button>`}
   >
     <p class="small quiet">
-      One small call with each credential, to its cheapest chat model. The ledger has it under the
-      key <code>operator</code>. Waking ends its cooldowns, in all processes.
+      A test call sends one small request with each credential, to its cheapest chat model. It is
+      billed under the key <code>operator</code>. Ending cooldowns applies to all processes.
     </p>
     ${[test.problem, wake.problem].map((problem) => problem && html`<${Trouble} problem=${problem} />`)}
     ${
@@ -138,7 +140,7 @@ function TryIt({ one, again }: { one: Provider; again: () => void }) {
                 <strong class="strong">${each.credential}</strong>${" "}
                 ${each.model && html`<span class="quiet">${each.model}</span>`}
                 ${each.why && html`<div class="bad">${each.why}</div>`}
-                ${each.ms !== undefined && html`<div class="small quiet">${span(each.ms)}${each.usd ? html`, $${each.usd}` : ", no price"}${each.request && html`, <a href=${addressOf(`/requests/${each.request}`)}>its story</a>`}</div>`}
+                ${each.ms !== undefined && html`<div class="small quiet">${span(each.ms)}${each.usd ? html`, $${each.usd}` : ", no price"}${each.request && html`, <a href=${addressOf(`/requests/${each.request}`)}>request</a>`}</div>`}
               </div>
             </li>`,
         )}
@@ -151,10 +153,10 @@ const CREDENTIALS = [
   { name: "Credential", head: true, of: (row: Credential) => row.name },
   { name: "Share", number: true, of: (row: Credential) => row.weight },
   {
-    name: "What is known",
+    name: "State",
     of: (row: Credential) =>
       row.resting.length === 0
-        ? html`<span class="good">nothing against it</span>`
+        ? html`<span class="good">no cooldown</span>`
         : row.resting.map(
             (rest) =>
               html`<div key=${rest.model}>
@@ -185,6 +187,6 @@ const FAULTS = [
   {
     name: "Request",
     of: (row: Provider["faults"][number]) =>
-      html`<a href=${addressOf(`/requests/${row.request}`)}>its story</a>`,
+      html`<a href=${addressOf(`/requests/${row.request}`)}>request</a>`,
   },
 ];

@@ -43,12 +43,25 @@ export interface Provider {
     readonly model: string;
     readonly credential: string;
   }[];
+  /** The newest first. */
+  readonly outages: readonly Outage[];
   readonly pools: readonly {
     readonly origin: string;
     readonly connected: number;
     readonly running: number;
     readonly queued: number;
   }[];
+}
+
+/** A cooldown. Times are Unix milliseconds. */
+export interface Outage {
+  readonly credential: string;
+  readonly model: string | null;
+  readonly kind: string;
+  readonly from: number;
+  readonly until: number;
+  /** The first response after it; absent: none yet. */
+  readonly to?: number;
 }
 
 export interface Times {
@@ -82,12 +95,13 @@ const AWAY = new Set(["refused", "told", "open"]);
 export function stateOf({ credentials, hour }: Provider): { said: string; tone: Tone } {
   const rests = credentials.map(({ resting }) => resting.filter(({ state }) => AWAY.has(state)));
   const whole = rests.filter((each) => each.some(({ model }) => model === undefined)).length;
-  if (credentials.length > 0 && whole === credentials.length) return { said: "Rests", tone: "bad" };
-  if (rests.some((each) => each.length > 0)) return { said: "Rests in part", tone: "warn" };
+  if (credentials.length > 0 && whole === credentials.length)
+    return { said: "In cooldown", tone: "bad" };
+  if (rests.some((each) => each.length > 0)) return { said: "Partly in cooldown", tone: "warn" };
   if (credentials.some(({ resting }) => resting.length > 0))
-    return { said: "Recovers", tone: "warn" };
+    return { said: "Recovering", tone: "warn" };
   if (!hour) return { said: "No calls", tone: "" };
   return hour.failed * 2 > hour.requests
-    ? { said: "Fails", tone: "bad" }
-    : { said: "Answers", tone: "good" };
+    ? { said: "Failing", tone: "bad" }
+    : { said: "Healthy", tone: "good" };
 }

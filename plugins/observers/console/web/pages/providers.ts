@@ -2,20 +2,39 @@
 import { html } from "htm/preact";
 import { useAsk, type Answer } from "../data.ts";
 import { Box, Empty, Facts, Figures, Mark, SameAs, Shown } from "../parts/plain.ts";
-import { Table } from "../parts/table.ts";
+import { type Column, Table } from "../parts/table.ts";
 import { addressOf, useWord } from "../place.ts";
 import { ago, brief, count, moment, share, span } from "../words.ts";
 import { ProviderDetail } from "./providers-detail.ts";
+import { Strip, useHours } from "./providers-history.ts";
 import { type Health, type Provider, stateOf } from "./providers-shapes.ts";
 
 const EVERY_MS = 5_000;
 export function Providers() {
   const answer = useAsk<Health>("providers.list", {}, { every: EVERY_MS });
   const [chosen, choose] = useWord("provider");
-  return html`<${Shown} of=${answer}>${(value: Health) => page(value, answer, chosen, choose)}<//>`;
+  const now = Date.now();
+  const hours = useHours(now);
+  const columns = [
+    ...COLUMNS.slice(0, 2),
+    {
+      name: "Last 24 hours",
+      of: (row: Provider) => html`<${Strip} hours=${hours.get(row.name)} now=${now} />`,
+    },
+    ...COLUMNS.slice(2),
+  ];
+  return html`<${Shown} of=${answer}
+    >${(value: Health) => page(value, answer, { chosen, choose, columns })}<//
+  >`;
 }
 
-function page(value: Health, answer: Answer<Health>, chosen: string, choose: (to: string) => void) {
+interface PageParts {
+  readonly chosen: string;
+  readonly choose: (to: string) => void;
+  readonly columns: readonly Column<Provider>[];
+}
+
+function page(value: Health, answer: Answer<Health>, { chosen, choose, columns }: PageParts) {
   const { providers, leftOut, since } = value;
   const one = providers.find(({ name }) => name === chosen);
   const rests = providers.flatMap(({ credentials }) =>
@@ -37,13 +56,13 @@ function page(value: Health, answer: Answer<Health>, chosen: string, choose: (to
         {
           name: "Providers",
           value: count(providers.length),
-          note: leftOut.length > 0 ? `${leftOut.length} left out` : "all mounted",
+          note: leftOut.length > 0 ? `${leftOut.length} not mounted` : "all mounted",
         },
         {
           name: "Cooling down",
           value: count(rests.length),
           tone: rests.length > 0 ? "warn" : "good",
-          note: rests.length > 0 ? "see below" : "none cools down",
+          note: rests.length > 0 ? "see below" : "none",
         },
         { name: "Calls, last hour", value: brief(calls), title: count(calls) },
         {
@@ -61,14 +80,14 @@ function page(value: Health, answer: Answer<Health>, chosen: string, choose: (to
         id=${(row: Provider) => row.name}
         open=${(row: Provider) => choose(row.name)}
         chosen=${chosen}
-        columns=${COLUMNS}
+        columns=${columns}
       />
     <//>
-    ${leftOut.length > 0 && html`<${Box} title="Left out"><${Facts} of=${leftOut.map(({ provider, why }) => [provider, why] as const)} /><//>`}
+    ${leftOut.length > 0 && html`<${Box} title="Not mounted"><${Facts} of=${leftOut.map(({ provider, why }) => [provider, why] as const)} /><//>`}
     <div class="stack tight">
       <p class="small faint">
-        Calls are counted since ${moment(since)}. Numbers of the last hour, newest five seconds
-        included.
+        Calls are counted since ${moment(since)}. Numbers are of the last hour, unless a column says
+        otherwise.
       </p>
       <${SameAs} line="tollgate providers" />
     </div>
@@ -83,13 +102,13 @@ function listOf({ credentials }: Provider) {
   const error = lists.find(({ lastError }) => lastError)?.lastError;
   if (error) return html`<span class="bad cut" title=${error.message}>${error.message}</span>`;
   const oldest = Math.min(...lists.map(({ lastOk }) => lastOk ?? Infinity));
-  if (lists.length === 0) return html`<span class="faint">none to ask for</span>`;
+  if (lists.length === 0) return html`<span class="faint">no list</span>`;
   return Number.isFinite(oldest)
     ? html`<span title=${moment(oldest)}>${ago(oldest)}</span>`
     : "not yet";
 }
 
-const COLUMNS = [
+const COLUMNS: readonly Column<Provider>[] = [
   {
     name: "Provider",
     head: true,
@@ -118,7 +137,7 @@ const COLUMNS = [
       >`,
   },
   {
-    name: "First content p50",
+    name: "First token p50",
     number: true,
     by: (row: Provider) => row.hour?.firstContentMs?.p50 ?? 0,
     of: (row: Provider) => span(row.hour?.firstContentMs?.p50),

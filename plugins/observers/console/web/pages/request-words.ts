@@ -21,7 +21,7 @@ export const Outcome = ({
   of.phase
     ? html`<${Mark} tone="accent">${of.phase}${of.provider && ` ${of.provider}`}<//>`
     : html`<${Mark} tone=${TONES[of.outcome ?? "refused"] ?? ""}
-        >${of.status}${of.outcome === "ok" ? "" : ` ${of.fault?.code ?? of.fault?.kind ?? of.code ?? of.outcome}`}<//
+        >${of.status || (of.outcome === "ok" ? "ok" : "")}${of.outcome === "ok" ? "" : ` ${of.fault?.code ?? of.fault?.kind ?? of.code ?? of.outcome}`}<//
       >`;
 
 /** What all its calls cost; undefined: one of them has no price. */

@@ -1,95 +1,202 @@
-// Requests as they end, and one of them at length. No word of a prompt or an answer is here, for none is kept.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+// Requests as they end, requests of the whole ledger, and one of them in full. No word of a prompt or a response is here, for none is kept.
+import { useMemo, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { ask, Refusal } from "../ask.ts";
 import { useAsk } from "../data.ts";
-import { Check, Text } from "../parts/fields.ts";
+import { Select, Text } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
-import { Box, Empty, Mark, NoteBox, SameAs, Trouble, Wait } from "../parts/plain.ts";
-import { Table, type Column } from "../parts/table.ts";
+import { Box, Mark, NoteBox, SameAs, Trouble, Wait } from "../parts/plain.ts";
 import { addressOf, go, usePlace, useWord } from "../place.ts";
+import { CustomTime, customOf, spanOf } from "../span.ts";
+import { localOf } from "../dates.ts";
 import type { Seen } from "../shapes.ts";
-import { ago, clock, moment, span, usd, usdExact } from "../words.ts";
+import { ago, count, moment, zone } from "../words.ts";
 import { Story } from "./request.ts";
-import { costOf, Outcome } from "./request-words.ts";
+import { useFollowed } from "./requests-follow.ts";
+import { type Searched, useSearched } from "./requests-search.ts";
+import { Listed } from "./requests-table.ts";
 
-interface PageOf {
-  readonly items: readonly Seen[];
-  readonly next: number;
-  readonly missed: number;
-  readonly since: number;
+/** "" is the list that follows; the others are of the ledger. */
+const TIMES = [
+  ["", "Live"],
+  ["1h", "Last hour"],
+  ["24h", "Last 24 hours"],
+  ["today", "Today"],
+  ["yesterday", "Yesterday"],
+  ["7d", "Last 7 days"],
+  ["30d", "Last 30 days"],
+  ["all", "Whole ledger"],
+  ["custom", "Custom"],
+] as const;
+const STATUSES = [
+  ["", "All"],
+  ["ok", "Succeeded"],
+  ["refused", "Refused"],
+  ["failed", "Failed"],
+  ["canceled", "Canceled"],
+] as const;
+
+interface Filters {
+  readonly [name: string]: string;
 }
-
-/** In the table at once. */
-const MOST = 400;
-const WAIT_MS = 20_000;
 
 export function Requests({ rest }: { rest: string }) {
   const { query } = usePlace();
-  const [key, setKey] = useWord("key");
-  const [model, setModel] = useWord("model");
-  const [failed, setFailed] = useWord("failed");
-  const [id, setId] = useState("");
-  const filter = useMemo(
-    () => ({ ...(key && { key }), ...(model && { model }), ...(failed && { failed: true }) }),
-    [key, model, failed],
+  const [range, setRange] = useWord("range");
+  const [status] = useWord("status");
+  const [account] = useWord("account");
+  const [key] = useWord("key");
+  const [model] = useWord("model");
+  const [provider] = useWord("provider");
+  const [label] = useWord("label");
+  const filters = useMemo(
+    () => given({ status, account, key, model }),
+    [status, account, key, model],
   );
-  const [live, pause] = useState(true);
-  const follow = useFollowed(filter, live);
-  const now = useAsk<UnderWay>("requests.live", { limit: 50 }, { every: 2_000 });
-  const filtered = Object.keys(filter).length > 0;
-  const items = useMemo(
-    () => follow.items && [...(filtered ? [] : notOver(now.value, follow.items)), ...follow.items],
-    [follow.items, now.value, filtered],
+  const search = useMemo(
+    () =>
+      range === "" ? undefined : { ...filters, ...given({ provider, label }), ...timesOf(range) },
+    [filters, provider, label, range],
   );
   const keep = Object.fromEntries(query);
   const open = (one: string) => go(addressOf(`/requests/${encodeURIComponent(one)}`, keep));
+  const shown = { open, chosen: rest };
+  return html`
+    <${FindById} open=${open} />
+    <${FilterBar} range=${range} setRange=${setRange} />
+    ${range === "" ? html`<${Live} ...${shown} filters=${filters} />` : html`<${InLedger} ...${shown} input=${search} />`}
+    ${rest && html`<${Story} key=${rest} id=${decodeURIComponent(rest)} close=${() => go(addressOf("/requests", keep))} />`}
+  `;
+}
+
+const given = (all: Filters): Filters =>
+  Object.fromEntries(Object.entries(all).filter(([, value]) => value));
+
+function timesOf(range: string): { readonly from?: number; readonly to?: number } {
+  if (range === "all") return {};
+  const { name, from, to } = spanOf(range, Date.now());
+  // The last hours end now, and so does today.
+  return name.includes("_") || name === "yesterday" ? { from, to } : { from };
+}
+
+function FindById({ open }: { open: (id: string) => void }) {
+  const [id, setId] = useState("");
   const find = (event: SubmitEvent) => {
     event.preventDefault();
     if (id.trim()) open(id.trim());
   };
-  const line = [
-    "tollgate tail",
-    ...(key ? [`--key ${key}`] : []),
-    ...(model ? [`--model ${model}`] : []),
-    ...(failed ? ["--failed"] : []),
-  ].join(" ");
-  return html`
-    <div class="row filters">
-      <form class="row filters grow" onSubmit=${find} role="search">
-        <${Text}
-          wide=${true}
-          name="Find by id"
-          value=${id}
-          set=${setId}
-          type="search"
-          placeholder="x-request-id, the client's own id, or an attempt's"
-        />
-        <button class="button" type="submit">${icon("search")}Find</button>
-      </form>
-      <${Text} name="Key" value=${key} set=${setKey} placeholder="any" />
-      <${Text} name="Model" value=${model} set=${setModel} placeholder="any, as in openai/*" />
-      <${Check}
-        name="Failed only"
-        value=${failed === "yes"}
-        set=${(to: boolean) => setFailed(to ? "yes" : "")}
-      />
-      <${InFlight} all=${now.value?.all ?? 0} live=${live} pause=${pause} />
-    </div>
-    ${follow.problem && html`<${Trouble} problem=${follow.problem} />`}
-    ${follow.missed > 0 && html`<${NoteBox} tone="warn"><p>${follow.missed} requests came faster than this page: they are not in the list.</p><//>`}
-    <${Box} flush=${true}
-      >${items ? html`<${Listed} items=${items} open=${open} chosen=${rest} since=${follow.since} filtered=${filtered} />` : html`<${Wait} />`}<//
-    >
-    <${SameAs} line=${line} />
-    ${rest && html`<${Story} key=${rest} id=${decodeURIComponent(rest)} close=${() => go(addressOf("/requests", keep))} />`}
-  `;
+  return html`<form class="row filters" onSubmit=${find} role="search">
+    <${Text}
+      wide=${true}
+      name="Find by ID"
+      value=${id}
+      set=${setId}
+      type="search"
+      placeholder="x-request-id, the client's own ID, or the ID of an attempt"
+    />
+    <button class="button" type="submit">${icon("search")}Find</button>
+  </form>`;
+}
+
+function FilterBar({ range, setRange }: { range: string; setRange: (to: string) => void }) {
+  const custom = customOf(range, zone());
+  const choose = (word: string) => {
+    const now = Date.now();
+    const of = (at: number) => localOf(at, zone());
+    setRange(word === "custom" ? `${of(now - 86_400_000)}_${of(now)}` : word);
+  };
+  return html`<div class="filters">
+    <${Select} name="Time" value=${custom ? "custom" : range} set=${choose} of=${TIMES} />
+    ${custom && html`<${CustomTime} word=${range} set=${setRange} />`}
+    <${Filter} word="status" name="Status" of=${STATUSES} />
+    <${Filter} word="account" name="Account" />
+    <${Filter} word="key" name="Key" />
+    <${Filter} word="model" name="Model" hint=${range === "" ? "any, as in openai/*" : "any"} />
+    ${range !== "" && html`<${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, as in team=web" />`}
+  </div>`;
+}
+
+/** One word of the address. What is typed is asked for after a moment. */
+function Filter({
+  word,
+  name,
+  hint = "any",
+  of,
+}: {
+  word: string;
+  name: string;
+  hint?: string;
+  of?: typeof STATUSES;
+}) {
+  const [value, set] = useWord(word);
+  return of
+    ? html`<${Select} name=${name} value=${value} set=${set} of=${of} />`
+    : html`<${Typed} name=${name} value=${value} set=${set} placeholder=${hint} />`;
+}
+
+/** The value is taken on Enter or when the field is left: each key would be another search. */
+function Typed(of: {
+  name: string;
+  value: string;
+  set: (to: string) => void;
+  placeholder: string;
+}) {
+  const [typed, type] = useState<string>();
+  const take = () => {
+    if (typed !== undefined) of.set(typed.trim());
+    type(undefined);
+  };
+  return html`<form
+    class="typed"
+    onSubmit=${(event: SubmitEvent) => (event.preventDefault(), take())}
+    onFocusOut=${take}
+  >
+    <${Text} name=${of.name} value=${typed ?? of.value} set=${type} placeholder=${of.placeholder} />
+  </form>`;
+}
+
+interface ShownOf {
+  readonly open: (id: string) => void;
+  readonly chosen: string;
 }
 
 /** Requests that are not over, the oldest first. */
 interface UnderWay {
   readonly items: readonly Omit<Seen, "status">[];
   readonly all: number;
+}
+
+function Live({ open, chosen, filters }: ShownOf & { filters: Filters }) {
+  const [live, pause] = useState(true);
+  const follow = useFollowed(filters, live);
+  const now = useAsk<UnderWay>("requests.live", { limit: 50 }, { every: 2_000 });
+  const filtered = Object.keys(filters).length > 0;
+  const items = useMemo(
+    () => follow.items && [...(filtered ? [] : notOver(now.value, follow.items)), ...follow.items],
+    [follow.items, now.value, filtered],
+  );
+  const nothing = [
+    filtered ? "No remembered request matches." : "No request has ended yet.",
+    follow.since > 0 &&
+      `Requests are remembered since ${ago(follow.since)}. Choose a time to search the ledger.`,
+  ];
+  const { key, model, status } = filters;
+  const line = [
+    "tollgate tail",
+    ...(key ? [`--key ${key}`] : []),
+    ...(model ? [`--model ${model}`] : []),
+    ...(status === "failed" ? ["--failed"] : []),
+  ].join(" ");
+  return html`
+    ${follow.problem && html`<${Trouble} problem=${follow.problem} />`}
+    ${follow.missed > 0 && html`<${NoteBox} tone="warn"><p>${count(follow.missed)} requests ended faster than this page could load them, and are missing from the list.</p><//>`}
+    <${Box}
+      title="Latest requests"
+      flush=${true}
+      actions=${html`<${InFlight} all=${now.value?.all ?? 0} live=${live} pause=${pause} />`}
+      >${items ? html`<${Listed} items=${items} open=${open} chosen=${chosen} nothing=${nothing.filter(Boolean).join(" ")} />` : html`<${Wait} />`}<//
+    >
+    <${SameAs} line=${line} />
+  `;
 }
 
 /** The newest first, as those that are over; one that is over by now is in their list. */
@@ -112,7 +219,7 @@ const InFlight = ({
     ><${Mark} tone=${all ? "accent" : ""}>${all} in flight<//>
     <button
       type="button"
-      class="button"
+      class="button small"
       aria-pressed=${live ? "false" : "true"}
       onClick=${() => pause(!live)}
     >
@@ -120,163 +227,42 @@ const InFlight = ({
     </button></span
   >`;
 
-interface Followed {
-  readonly items: readonly Seen[] | undefined;
-  readonly missed: number;
-  readonly since: number;
-  readonly problem: Refusal | undefined;
-}
-
-/** The last ones, and from then on each as it ends: a question waits at the gateway until there is an answer. */
-function useFollowed(filter: Readonly<Record<string, unknown>>, live: boolean): Followed {
-  const [state, set] = useState<Followed>({
-    items: undefined,
-    missed: 0,
-    since: 0,
-    problem: undefined,
-  });
-  const next = useRef<number>(undefined);
-  useEffect(() => {
-    next.current = undefined;
-    set({ items: undefined, missed: 0, since: 0, problem: undefined });
-  }, [filter]);
-  useEffect(() => {
-    if (!live) return undefined;
-    const over = new AbortController();
-    void following(filter, next, set, over.signal);
-    return () => over.abort();
-  }, [filter, live]);
-  return state;
-}
-
-async function following(
-  filter: Readonly<Record<string, unknown>>,
-  next: { current: number | undefined },
-  set: (change: (before: Followed) => Followed) => void,
-  over: AbortSignal,
-): Promise<void> {
-  let failures = 0;
-  while (!over.aborted) {
-    if (document.hidden) {
-      await new Promise((resolve) =>
-        document.addEventListener("visibilitychange", resolve, { once: true }),
-      );
-      continue;
-    }
-    const from =
-      next.current === undefined
-        ? { last: 2_000, limit: MOST }
-        : { after: next.current, waitMs: WAIT_MS, limit: MOST };
-    try {
-      const page = await ask<PageOf>("requests.list", { ...filter, ...from }, over);
-      failures = 0;
-      next.current = page.next;
-      set((before) => ({
-        items: [...page.items.toReversed(), ...(before.items ?? [])].slice(0, MOST),
-        missed: before.missed + (before.items ? page.missed : 0),
-        since: page.since,
-        problem: undefined,
-      }));
-    } catch (error) {
-      if (over.aborted) return;
-      const problem = error instanceof Refusal ? error : new Refusal(0, { message: `${error}` });
-      set((before) => ({ ...before, items: before.items ?? [], problem }));
-      await new Promise((resolve) =>
-        setTimeout(resolve, Math.min(1_000 * 2 ** failures++, 30_000)),
-      );
-    }
-  }
-}
-
-const COLUMNS: readonly Column<Seen>[] = [
-  {
-    name: "Ended",
-    by: ({ at }) => at,
-    of: ({ at, phase }) =>
-      phase
-        ? html`<span class="nowrap faint">since ${clock(at)}</span>`
-        : html`<span class="nowrap" title=${moment(at)}>${clock(at)}</span>`,
-  },
-  { name: "Outcome", by: ({ status }) => status, of: (seen) => html`<${Outcome} of=${seen} />` },
-  {
-    name: "Model",
-    head: true,
-    by: ({ model = "" }) => model,
-    of: ({ id, model, served, route, method }) =>
-      html`<a
-          class="cut"
-          href=${addressOf(`/requests/${id}`, Object.fromEntries(new URLSearchParams(location.search)))}
-          title=${model}
-          >${model || `${method ?? ""} ${route ?? "at the door"}`}</a
-        >${served && served !== model ? html`<span class="small faint cut">${served}</span>` : null}`,
-  },
-  {
-    name: "Key",
-    by: ({ keyName, key }) => keyName ?? key ?? "",
-    of: ({ keyName, key }) =>
-      html`<span class="cut">${keyName ?? key ?? html`<span class="faint">none</span>`}</span>`,
-  },
-  {
-    name: "At",
-    by: ({ frontend = "" }) => frontend,
-    of: ({ frontend, stream }) =>
-      html`<span class="nowrap"
-        >${frontend ?? "the door"}${stream ? html` <span class="faint">stream</span>` : ""}</span
-      >`,
-  },
-  {
-    name: "Calls",
-    number: true,
-    by: ({ calls = [] }) => calls.length,
-    of: ({ calls = [], cached }) => (cached ? "recorded" : calls.length),
-  },
-  {
-    name: "First content",
-    number: true,
-    by: ({ contentMs }) => contentMs ?? -1,
-    of: ({ contentMs }) => span(contentMs),
-  },
-  { name: "Whole", number: true, by: ({ ms }) => ms ?? -1, of: ({ ms }) => span(ms) },
-  {
-    name: "Cost",
-    number: true,
-    by: (seen) => Number(costOf(seen) ?? -1n),
-    of: (seen) =>
-      html`<span title=${usdExact(costOf(seen))}
-        >${seen.calls?.length ? usd(costOf(seen)) : "–"}</span
-      >`,
-  },
-];
-
-function Listed({
-  items,
+function InLedger({
   open,
   chosen,
-  since,
-  filtered,
-}: {
-  items: readonly Seen[];
-  open: (id: string) => void;
-  chosen: string;
-  since: number;
-  filtered: boolean;
-}) {
-  const began = useRef(Date.now());
-  return html`<${Table}
-    label="Requests, the newest first"
-    columns=${COLUMNS}
-    rows=${items}
-    id=${({ id }: Seen) => id}
-    open=${({ id }: Seen) => open(id)}
-    chosen=${chosen}
-    isNew=${({ at, phase }: Seen) => !phase && at > began.current}
-    most=${100}
-    empty=${html`<${Empty} of="requests"
-      ><p>
-        ${filtered ? "No request that is remembered fits." : "No request has ended yet."}
-        ${since > 0 && `Requests are remembered since ${ago(since)}; older ones are found by their id in the ledger.`}
-      </p>
-      <a class="button" href=${addressOf("/playground")}>Ask a model</a><//
-    >`}
-  />`;
+  input,
+}: ShownOf & { input: Readonly<Record<string, unknown>> | undefined }) {
+  const found = useSearched(input);
+  return html`
+    ${found.problem && html`<${Trouble} problem=${found.problem} />`}
+    <${Box} title="Requests in the ledger" flush=${true}
+      >${
+        found.items
+          ? html`<${Listed}
+              items=${found.items}
+              open=${open}
+              chosen=${chosen}
+              nothing=${found.busy ? "Searching…" : found.more ? "Nothing found so far." : "No request in the ledger matches."}
+            />`
+          : html`<${Wait} />`
+      }
+      ${found.items && html`<${Reach} of=${found} />`}<//
+    >
+    <p class="small faint">
+      The ledger has requests that were sent to a provider. Requests that were refused before that
+      are in the live list for a while.
+    </p>
+  `;
 }
+
+const reachOf = ({ items, more, busy, reached = Date.now() }: Searched): string =>
+  `${count(items?.length ?? 0)} found. ${more || busy ? `Searched back to ${moment(reached)}.` : "The whole time was searched."}`;
+
+const Reach = ({ of }: { of: Searched }) =>
+  html`<div class="in row small" aria-live="polite">
+    <span class="grow quiet"
+      >${count(of.items?.length ?? 0)}
+      found.${" "}${of.more || of.busy ? html`Searched back to ${moment(of.reached ?? Date.now())}.` : "The whole time was searched."}</span
+    >
+    ${of.busy ? html`<span class="faint">Searching…</span>` : of.more && html`<button type="button" class="button small" onClick=${of.further}>Search further back</button>`}
+  </div>`;

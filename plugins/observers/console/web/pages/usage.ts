@@ -1,5 +1,5 @@
 // What was used and what it cost, by whatever it can be summed up by: a plot over time and a table that equals the command line's.
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useAsk } from "../data.ts";
 import { Chart } from "../parts/chart.ts";
@@ -9,7 +9,7 @@ import { Box, Empty, NoteBox, SameAs, Shown } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
 import { addressOf, useWord } from "../place.ts";
 import { SpanChoice, type Span, useSpan } from "../span.ts";
-import type { Sum, Sums } from "../shapes.ts";
+import type { Sum, Sums, UsageSeries } from "../shapes.ts";
 import { brief, count, usd, usdExact, zone } from "../words.ts";
 import { asCsv, saved } from "./usage-files.ts";
 
@@ -38,16 +38,6 @@ const ONLY = [
   "outcome",
   "state",
 ] as const;
-
-interface UsageSeries {
-  readonly times: readonly number[];
-  readonly series: readonly {
-    readonly name: string;
-    readonly calls: readonly number[];
-    readonly costNano: readonly string[];
-    readonly tokens: readonly number[];
-  }[];
-}
 
 const MEASURES = [
   ["cost", "Cost"],
@@ -79,7 +69,7 @@ export function Usage() {
   const said = [
     "tollgate usage",
     `--by ${by}`,
-    `--since ${span.name}`,
+    ...sinceOf(span),
     ...Object.entries(only).map(([name, value]) => `--${name} ${quoted(value)}`),
     ...(tz === "UTC" ? [] : [`--tz ${tz}`]),
   ].join(" ");
@@ -95,12 +85,7 @@ export function Usage() {
       <${Choice} name="Of" value=${measure} set=${setMeasure} of=${MEASURES} />
       <span class="grow"></span><${SpanChoice} span=${span} set=${set} />
     </div>
-    <${Box} title="Only">
-      <div class="filters">
-        ${filters.map(([name, value, change]) => html`<${Text} key=${name} name=${name} value=${value} set=${change} placeholder="any" />`)}
-        <${Text} name="time zone" value=${tz} set=${setTz} />
-      </div>
-    <//>
+    <${Filters} filters=${filters} tz=${tz} setTz=${setTz} />
     <${Plot}
       series=${series.value}
       names=${sums.value?.names ?? {}}
@@ -110,12 +95,77 @@ export function Usage() {
     />
     <${Shown} of=${sums}
       >${(value: Sums) =>
-        html` ${value.total.unpriced > 0 && html`<${NoteBox} tone="warn"><p>${count(value.total.unpriced)} calls have no known price and are not in the cost.</p><//>`}
+        html` ${value.total.unpriced > 0 && html`<${NoteBox} tone="warn"><p>${count(value.total.unpriced)} calls have no price and are not part of the cost.</p><//>`}
           <${Listed} sums=${value} by=${by} span=${span} tz=${tz} />`}<//
     >
     <${SameAs} line=${said} />
   `;
 }
+
+/** As the command line has it. */
+const sinceOf = ({ name, from, to }: Span): readonly string[] =>
+  /^\d+[hd]$/.test(name)
+    ? [`--since ${name}`]
+    : [`--since ${new Date(from).toISOString()}`, `--until ${new Date(to).toISOString()}`];
+
+/** Folded unless one is set; what is set is visible either way. */
+function Filters({
+  filters,
+  tz,
+  setTz,
+}: {
+  filters: readonly (readonly [name: string, value: string, set: (to: string) => void])[];
+  tz: string;
+  setTz: (to: string) => void;
+}) {
+  const set = filters.filter(([, value]) => value);
+  const [open, show] = useState(false);
+  return html`<section class="box fold">
+    <header>
+      <button
+        type="button"
+        class="button bare"
+        aria-expanded=${open ? "true" : "false"}
+        onClick=${() => show(!open)}
+      >
+        ${icon("filter")}Filters
+      </button>
+      ${set.map(
+        ([name, value, change]) =>
+          html`<button
+            type="button"
+            class="mark accent plain"
+            key=${name}
+            title=${`Remove the filter ${name}`}
+            onClick=${() => change("")}
+          >
+            <span class="of">${name}: ${value}</span>${icon("close")}
+          </button>`,
+      )}
+      ${set.length === 0 && !open && html`<span class="small faint">none</span>`}
+    </header>
+    ${
+      open &&
+      html`<div class="in">
+        <div class="filters">
+          ${filters.map(
+            ([name, value, change]) =>
+              html`<${Text}
+                key=${name}
+                name=${titled(name)}
+                value=${value}
+                set=${change}
+                placeholder="any"
+              />`,
+          )}
+          <${Text} name="Time zone" value=${tz} set=${setTz} />
+        </div>
+      </div>`
+    }
+  </section>`;
+}
+
+const titled = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 
 const quoted = (word: string) =>
   /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
@@ -148,7 +198,7 @@ function Plot({
   if (!series || lines.length === 0) return null;
   return html`<${Chart}
     title=${title}
-    label=${`${title} over the last ${span.name}: ${say(all)} in all.`}
+    label=${`${title} ${span.said}: ${say(all)} in total.`}
     times=${series.times}
     series=${lines}
     say=${say}
@@ -167,7 +217,7 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
     (by === "key" ? (sums.names[row.by[by] ?? ""] ?? row.by[by]) : row.by[by]) || "(none)";
   const { total } = sums;
   const number = (name: string, of: (row: Sum) => number): Column<Sum> => ({
-    name,
+    name: titled(name),
     number: true,
     of: (row) => (of(row) === 0 ? html`<span class="faint">0</span>` : count(of(row))),
     by: of,
@@ -181,7 +231,7 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
     });
   const columns: Column<Sum>[] = [
     {
-      name: by,
+      name: titled(by),
       head: true,
       by: nameOf,
       of: (row) =>
@@ -197,7 +247,7 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
     number("reasoning", (row) => unit(row, "reasoning")),
     number("images", (row) => unit(row, "images")),
     {
-      name: "cost",
+      name: "Cost",
       number: true,
       by: (row) => Number(row.costNano),
       of: (row) => html`<span title=${usdExact(row.costNano)}>${usd(row.costNano)}</span>`,
@@ -208,7 +258,7 @@ function Listed({ sums, by, span, tz }: { sums: Sums; by: string; span: Span; tz
   ];
   const shown = columns.filter(
     ({ name, sum }) =>
-      !["written", "reasoning", "images", "unpriced", "estimated"].includes(name) || sum !== "0",
+      !["Written", "Reasoning", "Images", "Unpriced", "Estimated"].includes(name) || sum !== "0",
   );
   const rows = ordered(sums.rows, by);
   const file = () => saved(`usage-by-${by}.csv`, asCsv(sums, by));
@@ -243,10 +293,10 @@ const ordered = (rows: readonly Sum[], by: string): readonly Sum[] =>
 
 const NothingUsed = () =>
   html`<${Empty} of="usage"
-    ><p>Nothing was used in this time, or nothing that fits.</p>
+    ><p>No usage in this time, or none that matches the filters.</p>
     <div class="row">
       <a class="button" href=${addressOf("/usage", { range: "30d" })}
-        >The last 30 days, of everything</a
+        >The last 30 days, without filters</a
       ><a class="button" href=${addressOf("/playground")}>Ask a model</a>
     </div><//
   >`;

@@ -3,14 +3,19 @@
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { day, hour, moment } from "../words.ts";
+import { day, hour, moment, zone } from "../words.ts";
 import { Choice } from "./fields.ts";
 import { Table, type Column } from "./table.ts";
 
 export interface Series {
   readonly name: string;
   readonly values: readonly (number | null)[];
+  /** Its color, where that means something. Default: the next of eight. */
+  readonly hue?: Hue | undefined;
 }
+
+/** A signal of the console's style sheet. */
+export type Hue = "good" | "warn" | "bad" | "s1" | "s8";
 
 export interface ChartOf {
   /** What is seen, in a few words. */
@@ -32,6 +37,7 @@ interface Under {
 }
 
 const HUES = 8;
+const hueOf = ({ hue }: Series, i: number): string => hue ?? `s${(i % HUES) + 1}`;
 
 export function Chart(of: ChartOf) {
   const [form, choose] = useState("chart");
@@ -92,7 +98,7 @@ function Plot(of: ChartOf) {
     <div class="plot" ref=${place} role="img" aria-label=${label}></div>
     ${under && html`<${Tip} ...${of} under=${under} />`}
     <ul class="legend">
-      ${series.map(({ name }, i) => html`<li key=${name}><i class="hue${(i % HUES) + 1}"></i><span class="of" title=${name}>${name}</span></li>`)}
+      ${series.map((one, i) => html`<li key=${one.name}><i class="hue ${hueOf(one, i)}"></i><span class="of" title=${one.name}>${one.name}</span></li>`)}
     </ul>
   </div>`;
 }
@@ -100,11 +106,11 @@ function Plot(of: ChartOf) {
 function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under }) {
   const at = times[under.at];
   if (at === undefined) return null;
-  const rows = series.flatMap(({ name, values }, i) => {
-    const value = values[under.at];
+  const rows = series.flatMap((one, i) => {
+    const value = one.values[under.at];
     return value === null || value === undefined || (stacked && value === 0)
       ? []
-      : [{ name, value, i }];
+      : [{ name: one.name, value, hue: hueOf(one, i) }];
   });
   const all = rows.reduce((sum, { value }) => sum + value, 0);
   const where = under.right
@@ -115,9 +121,9 @@ function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under })
     <table>
       <tbody>
         ${rows.map(
-          ({ name, value, i }) =>
+          ({ name, value, hue }) =>
             html`<tr key=${name}>
-              <td><i class="hue${(i % HUES) + 1}"></i></td>
+              <td><i class="hue ${hue}"></i></td>
               <td><span class="cut">${name}</span></td>
               <td class="number">${say(value)}</td>
             </tr>`,
@@ -180,7 +186,7 @@ function optionsOf(
   const { times, series, stacked = false, say } = of;
   const paint = (name: string) => colourOf(place, `--${name}`);
   const gap = (times[1] ?? 0) - (times[0] ?? 0);
-  const hues = series.map((_, i) => paint(`s${(i % HUES) + 1}`));
+  const hues = series.map((one, i) => paint(hueOf(one, i)));
   const lines = series.map(({ name }, i) => ({
     label: name,
     stroke: hues[i]!,
@@ -204,6 +210,7 @@ function optionsOf(
     height,
     padding: [10, 22, 0, 0],
     legend: { show: false },
+    tzDate: dateIn,
     cursor: { y: false, points: { show: !stacked }, drag: { x: false, y: false } },
     scales: {
       x: { time: true, range: (u) => [u.data[0][0] ?? 0, (u.data[0].at(-1) ?? 0) + gap / 1_000] },
@@ -213,9 +220,10 @@ function optionsOf(
       {
         ...axis,
         grid: { show: false },
-        space: 72,
-        size: 26,
-        values: (_u, at) => at.map((s) => (gap >= 72_000_000 ? day(s * 1_000) : hour(s * 1_000))),
+        ticks: { show: true, stroke: paint("line"), size: 4 },
+        space: 64,
+        size: 40,
+        values: (_u, at) => labelsOf(at, gap),
       },
       { ...axis, size: 62, values: (_u, at) => at.map((value) => say(value)) },
     ],
@@ -231,6 +239,29 @@ function optionsOf(
       ],
     },
   };
+}
+
+/** In the reader's zone, so that days on the axis begin where the reader's do. */
+function dateIn(seconds: number): Date {
+  const date = new Date(seconds * 1_000);
+  try {
+    return uPlot.tzDate(date, zone());
+  } catch {
+    return date;
+  }
+}
+
+/** Times, with the date below the first one and the first one of each day. Days have the date alone. */
+export function labelsOf(seconds: readonly number[], gap: number): string[] {
+  const apart = ((seconds[1] ?? 0) - (seconds[0] ?? 0)) * 1_000;
+  if (gap >= 72_000_000 || apart >= 72_000_000) return seconds.map((s) => day(s * 1_000));
+  let before = "";
+  return seconds.map((s) => {
+    const date = day(s * 1_000);
+    const said = date === before ? hour(s * 1_000) : `${hour(s * 1_000)}\n${date}`;
+    before = date;
+    return said;
+  });
 }
 
 /** As the page has it now, in words that a canvas knows. */

@@ -1,6 +1,6 @@
 // A table: columns that say how they are shown and sorted, rows that may open, a foot with the sum. It works without a chart.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 
 export interface Column<T> {
@@ -38,9 +38,16 @@ export function Table<T>(of: TableOf<T>) {
   const { columns, rows, most = 100 } = of;
   const [sorted, sort] = useState<Sorted>();
   const [shown, more] = useState(most);
+  const [box, wider] = useWider();
   if (rows.length === 0 && of.empty) return html`${of.empty}`;
   const all = sorted ? inOrder(rows, columns[sorted.at]!, sorted.down) : rows;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${of.label}>
+  return html`<div
+    class="scroll ${wider ? "wider" : ""}"
+    ref=${box}
+    tabindex="0"
+    role="region"
+    aria-label=${of.label}
+  >
     <table>
       <thead>
         <tr>
@@ -54,6 +61,22 @@ export function Table<T>(of: TableOf<T>) {
     </table>
     ${all.length > shown && html`<p class="row in"><button type="button" class="button small" onClick=${() => more(shown + 200)}>Show more of ${all.length}</button></p>`}
   </div>`;
+}
+
+/** Whether what is in a box is wider than the box. */
+function useWider() {
+  const box = useRef<HTMLDivElement>(null);
+  const [wider, set] = useState(false);
+  useEffect(() => {
+    const own = box.current;
+    if (!own) return undefined;
+    const look = () => set(own.scrollWidth > own.clientWidth + 1);
+    const seen = new ResizeObserver(look);
+    seen.observe(own);
+    if (own.firstElementChild) seen.observe(own.firstElementChild);
+    return () => seen.disconnect();
+  }, [box.current]);
+  return [box, wider] as const;
 }
 
 function head<T>(

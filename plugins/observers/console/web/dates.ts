@@ -1,0 +1,59 @@
+// Days and times in the reader's time zone.
+const DAY = 86_400_000;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Falls back to UTC for a zone that the browser does not know. */
+function formatOf(zone: string): Intl.DateTimeFormat {
+  let format = formats.get(zone);
+  if (!format) {
+    const how = {
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+    } as const;
+    try {
+      format = new Intl.DateTimeFormat("en-GB", { ...how, timeZone: zone });
+    } catch {
+      format = new Intl.DateTimeFormat("en-GB", { ...how, timeZone: "UTC" });
+    }
+    formats.set(zone, format);
+  }
+  return format;
+}
+
+/** "2026-11-28T09:30", as a field for a local time has it. */
+export function localOf(at: number, zone: string): string {
+  const of = Object.fromEntries(
+    formatOf(zone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, value]),
+  );
+  return `${of["year"]}-${of["month"]}-${of["day"]}T${of["hour"]}:${of["minute"]}`;
+}
+
+const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/;
+
+/** Unix milliseconds of a local time; undefined: it is none. A time that the clocks skip is the one after it. */
+export function momentOf(local: string, zone: string): number | undefined {
+  const wanted = LOCAL.test(local) ? Date.parse(`${local}:00Z`) : NaN;
+  if (Number.isNaN(wanted)) return undefined;
+  let at = wanted;
+  // The offset there may be another one than the offset at the first guess.
+  for (let i = 0; i < 3; i++) {
+    const off = Date.parse(`${localOf(at, zone)}:00Z`) - wanted;
+    if (off === 0) break;
+    at -= off;
+  }
+  return at;
+}
+
+/** When the day begins that `at` is in, or the day so many days before it. */
+export function dayStart(at: number, zone: string, before = 0): number {
+  const today = localOf(at, zone).slice(0, 10);
+  const day = new Date(Date.parse(`${today}T00:00:00Z`) - before * DAY);
+  return momentOf(`${day.toISOString().slice(0, 10)}T00:00`, zone) ?? at;
+}
