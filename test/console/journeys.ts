@@ -192,7 +192,7 @@ const keyboard: Journey = {
       assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to the page");
       await page.getByRole("link", { name: "Requests", exact: true }).first().focus();
       await page.keyboard.press("Enter");
-      await page.getByRole("heading", { name: "Requests" }).waitFor();
+      await page.getByRole("heading", { name: "Requests", exact: true }).waitFor();
       assert.equal(await page.evaluate("document.activeElement.id"), "page");
       await page.getByRole("button", { name: "Duration" }).focus();
       await page.keyboard.press("Enter");

@@ -1,6 +1,7 @@
 // Two days of calls that were before a gateway started: in its ledger, and in the counts beside it.
 import { join } from "node:path";
-import { writeStats } from "../../src/gateway/requests/kept-stats.ts";
+import { writeOutages, writeStats } from "../../src/gateway/requests/kept-stats.ts";
+import { Outages } from "../../src/gateway/requests/outages.ts";
 import { Stats } from "../../src/gateway/requests/stats.ts";
 import type { RequestRecord, StoreCommand } from "tollgate/plugin";
 import { onFile } from "../plugins/stores/made.ts";
@@ -47,6 +48,22 @@ export async function writePast(
   at = now;
   await ledger.end();
   await writeStats(stateDir, stats);
+  await writeOutages(stateDir, outagesBefore(now));
+}
+
+/** Two cooldowns of a provider: one in the night, of all its models, and one of a model. */
+function outagesBefore(now: number): Outages {
+  const outages = new Outages();
+  const of = { provider: "acme", credential: "default" };
+  const ends = [
+    { model: null, kind: "timeout", at: now - 19 * HOUR, ms: 734_000 },
+    { model: "think", kind: "overloaded", at: now - 3 * HOUR, ms: 95_000 },
+  ] as const;
+  for (const { model, kind, at, ms } of ends) {
+    outages.told({ type: "rests", at, ...of, model, kind, until: at + 60_000 });
+    outages.told({ type: "recovered", at: at + ms, ...of, model });
+  }
+  return outages;
 }
 
 function callOf(

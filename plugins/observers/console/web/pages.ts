@@ -35,7 +35,7 @@ export const PAGES: readonly PageOf[] = [
     group: "Watch",
     icon: "overview",
     view: Overview,
-    needs: ["stats.recent"],
+    needs: ["stats.series", "attention"],
   },
   {
     path: "/usage",

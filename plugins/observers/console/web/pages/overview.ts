@@ -5,6 +5,7 @@ import { useAsk } from "../data.ts";
 import { Chart } from "../parts/chart.ts";
 import { Box, Empty, Figures, type FigureOf, Meter, Shown } from "../parts/plain.ts";
 import { addressOf } from "../place.ts";
+import { may } from "../rights.ts";
 import { SpanChoice, type Span, stepsOf, useSpan } from "../span.ts";
 import type { Recent, Series, StatsRow, Sums, UsageSeries } from "../shapes.ts";
 import { brief, count, share, span as duration, usd, usdExact, zone } from "../words.ts";
@@ -16,26 +17,31 @@ export function Overview() {
   const [span, set] = useSpan();
   const { from, to, step } = span;
   const every = 5_000;
+  /** The reader sees the whole gateway, not one account. */
+  const whole = may("stats.recent");
   const all = useAsk<Series>("stats.series", { from, to, step, by: "all" }, { every });
   const models = useAsk<Series>(
     "stats.series",
     { from, to, step, by: "model", most: 7 },
-    { every },
+    { every, off: !whole },
   );
   // Counts of one account are not kept by model: its ledger has them, hour by hour.
   const own = useAsk<UsageSeries>(
     "usage.series",
     { from, to, step: "hour", tz: zone(), by: "model", most: 7 },
-    { every: 10_000, off: !models.problem },
+    { every: 10_000, off: whole },
   );
   const sums = useAsk<Sums>("ledger.totals", { from, to, by: ["state"] }, { every });
   const before = useAsk<Sums>("ledger.totals", { from: from - span.ms, to: from, by: ["state"] });
   const recent = useAsk<Recent>("stats.recent", { windowMs: 60_000 }, { every: 2_000 });
-  const nothing = all.value && recent.value && !all.value.totals.length && !recent.value.inFlight;
+  // Of one account, what is under way is listed and not counted.
+  const live = useAsk<{ all: number }>("requests.live", { limit: 1 }, { every: 2_000, off: whole });
+  const inFlight = recent.value?.inFlight ?? live.value?.all;
+  const nothing = all.value && inFlight === 0 && !all.value.totals.length;
   return html`
     <div class="row"><span class="grow"></span><${SpanChoice} span=${span} set=${set} /></div>
     <${Shown} of=${all}
-      >${(stats: Series) => html`<${Figures} of=${figures(span, stats.totals[0], sums.value, before.value, recent.value)} />`}<//
+      >${(stats: Series) => html`<${Figures} of=${figures(span, stats.totals[0], sums.value, before.value, recent.value, inFlight)} />`}<//
     >
     ${
       nothing
@@ -44,11 +50,7 @@ export function Overview() {
             <div class="todo-area"><${NeedsAttention} sums=${sums.value} span=${span} /></div>
             <div class="stack plots">
               <${Traffic} span=${span} all=${all.value} />
-              <${Spend}
-                span=${span}
-                models=${models.problem ? undefined : models.value}
-                own=${own.value}
-              />
+              <${Spend} span=${span} models=${whole ? models.value : undefined} own=${own.value} />
             </div>
             <div class="stack tops">
               <${Top} span=${span} by="model" title="Models" />
@@ -66,6 +68,7 @@ function figures(
   sums: Sums | undefined,
   before: Sums | undefined,
   recent: Recent | undefined,
+  inFlight: number | undefined,
 ): FigureOf[] {
   const requests = row?.requests ?? 0;
   const failed = row?.failed ?? 0;
@@ -122,7 +125,7 @@ function figures(
     },
     {
       name: "In flight",
-      value: recent ? count(recent.inFlight) : "–",
+      value: inFlight === undefined ? "–" : count(inFlight),
       note: recent && `${count(recent.all?.requests ?? 0)} in the last minute`,
       href: addressOf("/requests", {}),
     },

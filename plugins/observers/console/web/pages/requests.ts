@@ -260,9 +260,6 @@ const reachOf = ({ items, more, busy, reached = Date.now() }: Searched): string 
 
 const Reach = ({ of }: { of: Searched }) =>
   html`<div class="in row small" aria-live="polite">
-    <span class="grow quiet"
-      >${count(of.items?.length ?? 0)}
-      found.${" "}${of.more || of.busy ? html`Searched back to ${moment(of.reached ?? Date.now())}.` : "The whole time was searched."}</span
-    >
+    <span class="grow quiet">${reachOf(of)}</span>
     ${of.busy ? html`<span class="faint">Searching…</span>` : of.more && html`<button type="button" class="button small" onClick=${of.further}>Search further back</button>`}
   </div>`;

@@ -136,7 +136,7 @@ function Filters({
             type="button"
             class="mark accent plain"
             key=${name}
-            title=${`Remove the filter ${name}`}
+            aria-label=${`Remove the filter ${name}: ${value}`}
             onClick=${() => change("")}
           >
             <span class="of">${name}: ${value}</span>${icon("close")}

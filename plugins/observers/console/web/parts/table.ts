@@ -90,7 +90,7 @@ function head<T>(
   const order = own ? (sorted.down ? "descending" : "ascending") : undefined;
   const turn = () => sort({ at, down: own ? !sorted.down : number === true });
   return html`<th scope="col" key=${name} class=${number ? "number" : ""} aria-sort=${order}>
-    ${by ? html`<button type="button" onClick=${turn}>${name}<span aria-hidden="true">${own ? (sorted.down ? "↓" : "↑") : ""}</span></button>` : name || html`<span class="unseen">Actions</span>`}
+    ${by ? html`<button type="button" onClick=${turn}>${name}${own && html`<span aria-hidden="true">${sorted.down ? "↓" : "↑"}</span>`}</button>` : name || html`<span class="unseen">Actions</span>`}
   </th>`;
 }
 
