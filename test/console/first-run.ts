@@ -64,7 +64,7 @@ const NEXT: readonly (readonly [
   ["/providers", (page) => page.getByText("OPENAI_API_KEY is not set")],
   ["/routing", (page) => page.locator(".empty").getByText("Explain fast")],
   ["/keys", (page) => page.getByRole("rowheader", { name: "first" })],
-  ["/keys", (page) => page.locator(".empty").getByRole("button", { name: "Make the first" })],
+  ["/keys", (page) => page.locator(".empty").getByRole("button", { name: "Create an account" })],
   ["/config", (page) => page.getByRole("rowheader", { name: "providers.demo.use" })],
   ["/ledger", (page) => page.getByRole("button", { name: "Verify now" })],
   ["/audit", (page) => page.getByRole("rowheader", { name: "sign-in" })],

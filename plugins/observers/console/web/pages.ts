@@ -51,7 +51,7 @@ export const PAGES: readonly PageOf[] = [
     group: "Watch",
     icon: "requests",
     view: Requests,
-    needs: ["requests.list"],
+    needs: ["requests.list", "requests.search"],
   },
   {
     path: "/models",

@@ -1,9 +1,9 @@
 // What was used and what it cost, by whatever it can be summed up by: a plot over time and a table that equals the command line's.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { useAsk } from "../data.ts";
 import { Chart } from "../parts/chart.ts";
-import { Choice, Select, Text } from "../parts/fields.ts";
+import { Choice, Select } from "../parts/fields.ts";
 import { icon } from "../parts/icons.ts";
 import { Box, Empty, NoteBox, SameAs, Shown } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
@@ -12,6 +12,7 @@ import { SpanChoice, type Span, useSpan } from "../span.ts";
 import type { Sum, Sums, UsageSeries } from "../shapes.ts";
 import { brief, count, usd, usdExact, zone } from "../words.ts";
 import { asCsv, saved } from "./usage-files.ts";
+import { Filters, titled } from "./usage-filters.ts";
 
 /** What it can be summed up by here; hours and days are the plot's. */
 const BY = [
@@ -107,65 +108,6 @@ const sinceOf = ({ name, from, to }: Span): readonly string[] =>
   /^\d+[hd]$/.test(name)
     ? [`--since ${name}`]
     : [`--since ${new Date(from).toISOString()}`, `--until ${new Date(to).toISOString()}`];
-
-/** Folded unless one is set; what is set is visible either way. */
-function Filters({
-  filters,
-  tz,
-  setTz,
-}: {
-  filters: readonly (readonly [name: string, value: string, set: (to: string) => void])[];
-  tz: string;
-  setTz: (to: string) => void;
-}) {
-  const set = filters.filter(([, value]) => value);
-  const [open, show] = useState(false);
-  return html`<section class="box fold">
-    <header>
-      <button
-        type="button"
-        class="button bare"
-        aria-expanded=${open ? "true" : "false"}
-        onClick=${() => show(!open)}
-      >
-        ${icon("filter")}Filters
-      </button>
-      ${set.map(
-        ([name, value, change]) =>
-          html`<button
-            type="button"
-            class="mark accent plain"
-            key=${name}
-            aria-label=${`Remove the filter ${name}: ${value}`}
-            onClick=${() => change("")}
-          >
-            <span class="of">${name}: ${value}</span>${icon("close")}
-          </button>`,
-      )}
-      ${set.length === 0 && !open && html`<span class="small faint">none</span>`}
-    </header>
-    ${
-      open &&
-      html`<div class="in">
-        <div class="filters">
-          ${filters.map(
-            ([name, value, change]) =>
-              html`<${Text}
-                key=${name}
-                name=${titled(name)}
-                value=${value}
-                set=${change}
-                placeholder="any"
-              />`,
-          )}
-          <${Text} name="Time zone" value=${tz} set=${setTz} />
-        </div>
-      </div>`
-    }
-  </section>`;
-}
-
-const titled = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 
 const quoted = (word: string) =>
   /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
