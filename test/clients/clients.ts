@@ -1,4 +1,5 @@
 import type { Check, SpokenProtocol } from "tollgate/testing";
+import { AGENTS } from "./agents/plays.ts";
 import { claudeCode } from "./claude-code.ts";
 import type { Client } from "./client.ts";
 import { codex } from "./codex.ts";
@@ -56,6 +57,7 @@ export const PLAYS: readonly Play[] = [
     cast: () => checksOf(client),
   })),
   RUNNER,
+  ...AGENTS,
   ...GOOGLE,
   SILENCE,
   GEMINI_CLI,

@@ -2,7 +2,7 @@
 // what fits the question, and refuses what no provider of that protocol would take: a result without its call, a history
 // that has lost its beginning. What a call cost stands in the daemon's own ledger, under the name of its check.
 import { basename } from "node:path";
-import type { JsonObject, Usage } from "tollgate/plugin";
+import type { Usage } from "tollgate/plugin";
 import {
   failing,
   json,
@@ -21,6 +21,7 @@ import { speakingGemini } from "../protocols/gemini/speech.ts";
 import { HEARS as HEARING, speaking as speakingAloud } from "../e2e/audio/vendors.ts";
 import { batchEmbedding, embedding, oneEmbedding } from "../e2e/embeddings/vendors.ts";
 import { heard, refusal, type Heard } from "./heard.ts";
+import { settled } from "./ledger.ts";
 import { PICTURE, USAGE } from "./scripts.ts";
 
 /** The models that talk, by the protocol their provider speaks. */
@@ -256,12 +257,6 @@ models:
   gemini-3.8-flash: [mmsg/claude-sonnet-4-6]
 `;
 
-interface Row {
-  readonly kind: string;
-  readonly usage: Usage;
-  readonly labels: JsonObject;
-}
-
 export async function four(): Promise<Four> {
   const up = await upstream(routes());
   const gateway = await startGateway({ yaml: yaml(up.url) });
@@ -274,20 +269,10 @@ export async function four(): Promise<Four> {
       const made = await gateway.ask("keys.create", { name: `spent-${++keys}`, limits });
       return (made as unknown as { secret: string }).secret;
     },
-    async billed(check) {
-      const usages: Usage[] = [];
-      let after: string | undefined;
-      do {
-        const page = (await gateway.ask("ledger.entries", {
-          limit: 500,
-          ...(after !== undefined && { after }),
-        })) as unknown as { items: readonly Row[]; next?: string };
-        for (const { kind, usage, labels } of page.items)
-          if (kind === "settle" && labels[CHECK] === check) usages.push(usage);
-        after = page.next;
-      } while (after !== undefined);
-      return usages;
-    },
+    billed: async (check) =>
+      (await settled(gateway))
+        .filter(({ labels }) => labels[CHECK] === check)
+        .map(({ usage }) => usage),
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();
       await up.close();

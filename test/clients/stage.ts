@@ -19,6 +19,7 @@ import {
 import { staged } from "../kit/daemon.ts";
 import type { Line } from "../kit/program.ts";
 import { quiet } from "../kit/waits.ts";
+import { settled, type Entry } from "./ledger.ts";
 
 /** What became of one request, as the daemon itself has it. */
 export interface Served extends Pick<Outcome, "status" | "lane" | "losses"> {
@@ -38,10 +39,13 @@ export interface Played {
   readonly served: readonly Served[];
   /** What else the daemon had to say: warnings and errors. */
   readonly complaints: readonly Line[];
+  /** The entries of the ledger that settle calls. */
+  readonly settled: readonly Entry[];
 }
 
 export interface Command {
-  /** A script for Node, and what follows it. */
+  /** Path of the program. Default: this process's Node. */
+  readonly program?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
@@ -116,6 +120,7 @@ export async function stage(names: readonly string[]): Promise<Stage> {
       up.forget();
       up.script(playing(script));
       const from = gateway.log.length;
+      const before = (await settled(gateway)).length;
       const ended = await run(command);
       const asked = up.requests.filter(({ path }) => spokenAt(path) !== undefined);
       const news = () => gateway.log.slice(from);
@@ -127,6 +132,7 @@ export async function stage(names: readonly string[]): Promise<Stage> {
         asked,
         served: served().map((line) => JSON.parse(String(line["served"])) as Served),
         complaints: news().filter(({ level }) => level === "warn" || level === "error"),
+        settled: (await settled(gateway)).slice(before),
       };
     },
     async [Symbol.asyncDispose]() {
@@ -159,8 +165,9 @@ export const ALONE = {
 };
 
 /** A client's own program, which reaches nothing but this machine. */
-export async function run({ args, env, cwd }: Command, timeout = PLAY_MS) {
-  const child = spawn(process.execPath, args, {
+export async function run(of: Command, timeout = PLAY_MS) {
+  const { program = process.execPath, args, env, cwd } = of;
+  const child = spawn(program, args, {
     cwd,
     env: { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8", ...ALONE, ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -1,0 +1,157 @@
+// The checks of every coding client and agent framework: an answer, a streamed answer, a tool call that changes a file, and a
+// provider error. After each of them, the ledger must have the usage of each call that the upstream answered.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  call,
+  say,
+  toolResults,
+  type Check,
+  type SpokenProtocol,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import type { Usage } from "tollgate/plugin";
+import type { Call } from "../client.ts";
+import { declaredIn, refusing } from "../scripts.ts";
+import { modelOn, type Played, type Script, type Stage } from "../stage.ts";
+import type { Agent, CheckName } from "./agent.ts";
+
+const MODEL = "model";
+const HELLO = "Grüße aus Oslo 🌍.";
+/** A text of many stream events, with characters of two, three, and four bytes. */
+const LONG = Array.from({ length: 60 }, (_, n) => `Zeile ${n}: «Straße» → 🚲.`).join(" ");
+const FILE_TEXT = 'first "line" 🌉\n\tsecond\\line\n';
+const REFUSAL = "model is overqualified for this request (check 4711)";
+const DONE = "The file is written.";
+
+/** Every call has a usage of its own, so that no call can pass for another. */
+const usageOf = (n: number): Usage => ({ input: 1000 + n, cache_read: 50, output: 20 + n, reasoning: 8 });
+
+export function agentChecks(agent: Agent, installed: string, at: Stage): Check[] {
+  const run = async (of: Omit<Scene, "agent" | "installed" | "at">) =>
+    scene({ agent, installed, at, ...of });
+  const check = (what: CheckName, then: () => Promise<void>, more = ""): Check => ({
+    name: `${agent.name}: ${what}${more}`,
+    run: () => (agent.faults?.[what] === undefined ? then() : faulty(what, then)),
+  });
+  const answers = (what: CheckName, text: string, stream: boolean) =>
+    check(what, async () => {
+      const played = await run({ script: () => say(text), prompt: "Say hello.", stream });
+      succeeded(played, text);
+      const ways = played.asked.map((asked) => asked.json().stream === true);
+      assert.ok(ways.includes(stream), `no request has stream: ${stream}`);
+    });
+  const tools = (spoken: SpokenProtocol) =>
+    check(
+      "tool call",
+      async () => {
+        const cwd = await at.folder();
+        const path = join(cwd, "made.txt");
+        const wanted = agent.writes(path, FILE_TEXT);
+        const prompt = "Write the file made.txt.";
+        const played = await run({ script: toolScript(wanted), prompt, stream: true, spoken, cwd });
+        assert.ok(
+          played.asked.some((asked) => declares(asked, wanted.tool)),
+          `no request declares ${wanted.tool}: ${JSON.stringify(played.asked.flatMap(declaredIn))}`,
+        );
+        const text = await readFile(path, "utf8").catch((error: unknown) => String(error));
+        assert.equal(text.trimEnd(), FILE_TEXT.trimEnd(), played.out + played.err);
+        succeeded(played, DONE);
+      },
+      spoken === agent.protocol ? "" : ` on a ${spoken} provider`,
+    );
+  const others = (["chat-completions", "messages", "responses"] as const).filter(
+    (spoken) => spoken !== agent.protocol,
+  );
+  return [
+    ...(agent.plain ? [answers("plain answer", HELLO, false)] : []),
+    answers("streamed answer", LONG, true),
+    tools(agent.protocol),
+    ...others.map(tools),
+    check("provider error", async () => {
+      const played = await run({
+        script: refusing(400, REFUSAL),
+        prompt: "Say hello.",
+        stream: true,
+      });
+      assert.ok(played.asked.length > 0, `nothing reached the provider: ${played.err}`);
+      assert.ok(
+        (played.out + played.err).includes(REFUSAL),
+        `the client does not show the error: ${played.out}${played.err}`,
+      );
+      assert.deepEqual(usagesIn(played), [], "a refused call is billed");
+    }),
+  ];
+}
+
+interface Scene {
+  readonly agent: Agent;
+  readonly installed: string;
+  readonly at: Stage;
+  readonly script: Script;
+  readonly prompt: string;
+  readonly stream: boolean;
+  readonly spoken?: SpokenProtocol;
+  readonly cwd?: string;
+}
+
+async function scene(of: Scene): Promise<Played> {
+  const { agent, installed, at, script, prompt, stream, spoken = agent.protocol } = of;
+  const cwd = of.cwd ?? (await at.folder());
+  const { url, key } = at;
+  const model = modelOn(spoken, MODEL);
+  const command = await agent.command({ installed, url, key, model, cwd, prompt, stream });
+  return at.play(counting(script), command);
+}
+
+/** Gives each answer the usage of its number. */
+const counting =
+  (script: Script): Script =>
+  (asked) => {
+    const answer = script(asked);
+    return "words" in answer ? answer.usage(usageOf(asked.n)) : answer;
+  };
+
+/** Calls the tool once. Requests without that tool get a text: some clients ask for a title first. */
+const toolScript =
+  ({ tool, args }: Call): Script =>
+  (asked) => {
+    if (toolResults(asked).length > 0) return say(DONE);
+    return declares(asked, tool) ? call(tool, args) : say("A title");
+  };
+
+const declares = (asked: UpstreamRequest, tool: string) =>
+  declaredIn(asked).some(({ name }) => name === tool);
+
+/** The client shows the text and exits with 0, and the ledger has the usage of each upstream call. */
+function succeeded(played: Played, text: string): void {
+  const { code, out, err, asked, served, complaints } = played;
+  assert.ok(out.includes(text), `the answer is missing: ${out.slice(0, 2000)}\n${err.slice(0, 2000)}`);
+  assert.equal(code, 0, `exit code ${code}: ${err}`);
+  assert.deepEqual(complaints, [], "the gateway logged a warning or an error");
+  for (const { status, path } of served) assert.equal(status, 200, path);
+  assert.deepEqual(
+    usagesIn(played),
+    asked.map(({ n }) => usageOf(n)),
+    "the ledger differs from the upstream",
+  );
+  for (const { state } of played.settled) assert.match(state, /^(exact|unpriced)$/);
+}
+
+/** The settled usages in the order of their calls, without units of 0. */
+function usagesIn({ settled }: Played): Usage[] {
+  return settled
+    .map(({ usage }) => Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0)))
+    .filter((usage) => Object.keys(usage).length > 0)
+    .toSorted((one, other) => (one["input"] ?? 0) - (other["input"] ?? 0));
+}
+
+/** A fault that is gone must leave the list. */
+async function faulty(what: string, then: () => Promise<void>): Promise<void> {
+  const failed = await then().then(
+    () => false,
+    () => true,
+  );
+  assert.ok(failed, `The known fault of "${what}" is gone. Remove it from the list of faults.`);
+}
