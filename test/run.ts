@@ -148,6 +148,7 @@ async function counted(name: string, command: readonly [string, ...string[]]): P
   total.passed += Math.max(Number(passed), bad === 0 ? 1 : 0);
   total.failed += bad;
   show(name, bad === 0 ? "passed" : "FAILED", time);
+  for (const [line] of output.matchAll(/^SKIP .*/gm)) console.log(line);
   if (bad > 0) console.log(`\n${output.split("\n").slice(-120).join("\n")}\n`);
 }
 

@@ -136,6 +136,11 @@ export const PROGRAMS: readonly Program[] = [
     tier: "ci",
     args: source("test/clients/main.ts", "python", "--brief"),
   },
+  {
+    name: "coding clients and agent frameworks",
+    tier: "nightly",
+    args: source("test/clients/main.ts", "agents", "--brief"),
+  },
   { name: "collector", tier: "ci", args: source("test/rig/collector/main.ts") },
   { name: "access log", tier: "ci", args: source("test/rig/main.ts", "access-log") },
   { name: "deploy", tier: "ci", args: source("test/deploy/main.ts") },

@@ -7,9 +7,19 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-const SHELF = join(tmpdir(), "tollgate-clients");
+/** The folder of all installed clients. */
+export const SHELF = join(tmpdir(), "tollgate-clients");
 const INSTALL_MS = 300_000;
 const QUIETLY = ["--ignore-scripts", "--no-audit", "--no-fund"];
+
+/** Thrown if a client cannot be installed. Its checks are then skipped. */
+export class NotInstalled extends Error {
+  override name = "NotInstalled";
+  constructor(what: string, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(`cannot install ${what}: ${why.slice(0, 500)}`, { cause });
+  }
+}
 
 export interface Package {
   readonly name: string;
@@ -37,8 +47,11 @@ export async function installed(of: Package): Promise<string> {
     });
     // A process that was quicker has put the same thing there.
     await rename(place, folderOf(of)).catch(() => {});
+  } catch (error) {
+    throw new NotInstalled(`${of.name} ${of.version}`, error);
   } finally {
     await rm(place, { recursive: true, force: true });
   }
-  return mainOf(of);
+  if (isInstalled(of)) return mainOf(of);
+  throw new NotInstalled(`${of.name} ${of.version}`, `the package has no ${of.main}`);
 }

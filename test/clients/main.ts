@@ -1,12 +1,15 @@
-// `npm run clients`: real clients, as their users run them, against the real daemon. Ends with a line `N passed, N failed`.
+// `npm run clients`: real clients, as their users run them, against the real daemon. A client that cannot be
+// installed is skipped by name. The last line is `N passed, N failed, N skipped`.
 //
 //     npm run clients                          all of them
 //     npm run clients -- codex                 one
 //     npm run clients -- python                all that are written in Python
+//     npm run clients -- agents                the coding clients and agent frameworks of test/clients/agents
 //     npm run clients -- codex patch picture   those of its turns whose name has one of these words
 //     npm run clients -- python --brief        a line for each client, and for each check that fails
 //     npm run clients -- --page                the nightly run: writes docs/clients.md
 import { PLAYS } from "./clients.ts";
+import { NotInstalled } from "./install.ts";
 import { writePage, type ClientResult } from "./page.ts";
 
 const args = process.argv.slice(2);
@@ -17,6 +20,7 @@ const wanted = words.filter((word) => !named.some(({ names }) => names.includes(
 
 let passed = 0;
 let failed = 0;
+const skipped: string[] = [];
 const results: ClientResult[] = [];
 for (const { title, cast } of named.length > 0 ? named : PLAYS) {
   const began = performance.now();
@@ -37,7 +41,12 @@ for (const { title, cast } of named.length > 0 ? named : PLAYS) {
       console.log(`${title}: ${playing.checks.length} checks, ${seconds} s`);
     }
   } catch (error) {
-    // It could not even be installed or started.
+    if (error instanceof NotInstalled) {
+      skipped.push(title);
+      console.log(`SKIP ${title}: ${error.message}`);
+      results.push({ title, passed: 0, failed: 0, skipped: true });
+      continue;
+    }
     failed++;
     console.log(`FAIL ${title}: ${wordsOf(error)}`);
   }
@@ -46,7 +55,8 @@ for (const { title, cast } of named.length > 0 ? named : PLAYS) {
 // One that plays some of its turns says nothing of all.
 if (args.includes("--page") && wanted.length === 0)
   writePage(results, new Date().toISOString().slice(0, 10));
-console.log(`${passed} passed, ${failed} failed`);
+if (skipped.length > 0) console.log(`Skipped: ${skipped.join(", ")}`);
+console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
 
 function wordsOf(error: unknown): string {

@@ -65,7 +65,7 @@ export type Script = (asked: UpstreamRequest) => Speech | ScriptedAnswer;
 /** A name the client knows or does not know, reached in this protocol: the part after the slash is what clients look at. */
 export const modelOn = (spoken: SpokenProtocol, name: string): string => `${spoken}/${name}`;
 
-const PLAY_MS = 60_000;
+const PLAY_MS = 180_000;
 
 const WITNESS = `
 import { defineMiddleware } from "tollgate/plugin";

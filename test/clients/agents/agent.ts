@@ -4,8 +4,12 @@ import type { Call } from "../client.ts";
 import type { Command } from "../stage.ts";
 
 /** The checks of every agent. A client without a setting for plain answers has no check of them. */
-export const CHECKS = ["plain answer", "streamed answer", "tool call", "provider error"] as const;
-export type CheckName = (typeof CHECKS)[number];
+export type CheckName =
+  | "plain answer"
+  | "streamed answer"
+  | "tool call"
+  | "provider error"
+  | "broken stream";
 
 /** A coding client or an agent framework that runs one prompt from the command line. */
 export interface Agent {
@@ -46,4 +50,7 @@ export interface AgentPrompt {
 /** A tool call with the arguments that most clients use. */
 export const writing =
   (tool: string, pathKey: string, textKey: string, more: JsonObject = {}) =>
-  (path: string, text: string): Call => ({ tool, args: { [pathKey]: path, [textKey]: text, ...more } });
+  (path: string, text: string): Call => ({
+    tool,
+    args: { [pathKey]: path, [textKey]: text, ...more },
+  });

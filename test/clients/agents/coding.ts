@@ -24,13 +24,18 @@ const pi: Agent = {
   name: "pi",
   package: "@earendil-works/pi-coding-agent",
   version: "1.6.0",
-  users: "",
+  users: "7,066,523 npm downloads per month (as @mariozechner/pi-coding-agent)",
   protocol: "chat-completions",
   plain: false,
   install: () => installed({ name: pi.package, version: pi.version, main: "dist/bundle/cli.js" }),
   async command(of) {
     const models = [{ id: of.model }];
-    const gateway = { baseUrl: `${of.url}/v1`, api: "openai-completions", apiKey: "$GW_KEY", models };
+    const gateway = {
+      baseUrl: `${of.url}/v1`,
+      api: "openai-completions",
+      apiKey: "$GW_KEY",
+      models,
+    };
     await config(of, ".pi/agent/models.json", { providers: { gateway } });
     return {
       args: [of.installed, "--print", "--provider", "gateway", "--model", of.model, of.prompt],
@@ -45,10 +50,15 @@ const opencode: Agent = {
   name: "opencode",
   package: "opencode-ai",
   version: "1.18.33",
-  users: "",
+  users: "1,671,942 npm downloads per month",
   protocol: "chat-completions",
   plain: false,
-  install: () => installed({ name: opencode.package, version: opencode.version, main: "../opencode-linux-x64/bin/opencode" }),
+  install: () =>
+    installed({
+      name: opencode.package,
+      version: opencode.version,
+      main: `../opencode-${process.platform}-${process.arch}/bin/opencode`,
+    }),
   async command(of) {
     await config(of, "opencode.json", {
       autoupdate: false,
@@ -86,15 +96,22 @@ const copilot: Agent = {
   name: "copilot",
   package: "@github/copilot",
   version: "1.0.102",
-  users: "",
+  users: "1,108,746 npm downloads per month",
   protocol: "responses",
   plain: true,
   install: () =>
     installed({ name: copilot.package, version: copilot.version, main: "npm-loader.js" }),
   command: async (of) => ({
     args: [
-      ...[of.installed, "--silent", "--allow-all-tools", "--allow-all-paths", "--no-color"],
-      ...["--stream", of.stream ? "on" : "off", "--prompt", of.prompt],
+      of.installed,
+      "--silent",
+      "--allow-all-tools",
+      "--allow-all-paths",
+      "--no-color",
+      "--stream",
+      of.stream ? "on" : "off",
+      "--prompt",
+      of.prompt,
     ],
     env: {
       ...home(of),
@@ -114,7 +131,7 @@ const cline: Agent = {
   name: "cline",
   package: "cline",
   version: "3.0.65",
-  users: "",
+  users: "781,574 npm downloads per month",
   protocol: "chat-completions",
   plain: false,
   install: () => installed({ name: cline.package, version: cline.version, main: "bin/cline" }),
@@ -124,14 +141,27 @@ const cline: Agent = {
       lastUsedProvider: "openai-compatible",
       providers: {
         "openai-compatible": {
-          settings: { provider: "openai-compatible", apiKey: of.key, model: of.model, baseUrl: `${of.url}/v1` },
+          settings: {
+            provider: "openai-compatible",
+            apiKey: of.key,
+            model: of.model,
+            baseUrl: `${of.url}/v1`,
+          },
           updatedAt: "2026-11-28T00:00:00.000Z",
           tokenSource: "manual",
         },
       },
     });
     return {
-      args: [of.installed, "--json", "--provider", "openai-compatible", "--model", of.model, of.prompt],
+      args: [
+        of.installed,
+        "--json",
+        "--provider",
+        "openai-compatible",
+        "--model",
+        of.model,
+        of.prompt,
+      ],
       env: { ...home(of), CLINE_TELEMETRY_DISABLED: "1", CLINE_NO_AUTO_UPDATE: "1" },
       cwd: of.cwd,
     };
@@ -143,7 +173,7 @@ const qwen: Agent = {
   name: "qwen",
   package: "@qwen-code/qwen-code",
   version: "0.24.4",
-  users: "",
+  users: "357,228 npm downloads per month",
   protocol: "chat-completions",
   plain: false,
   install: () => installed({ name: qwen.package, version: qwen.version, main: "cli-entry.js" }),

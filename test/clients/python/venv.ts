@@ -4,12 +4,11 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
+import { NotInstalled, SHELF } from "../install.ts";
 
 const run = promisify(execFile);
-const SHELF = join(tmpdir(), "tollgate-clients");
 const WANTED = join(import.meta.dirname, "requirements.txt");
 /** What stands beside these in an older line, because one of them wants it, or because it speaks otherwise. */
 const OLDER = join(import.meta.dirname, "requirements-older.txt");
@@ -27,10 +26,6 @@ const FOLDER = join(
     .digest("hex")
     .slice(0, 12)}`,
 );
-const PYTHON = join(FOLDER, "bin/python");
-/** Written last: what broke off while it was made is made anew. */
-const WHOLE = join(FOLDER, "whole");
-
 /** Goes before the others on the path of a library that is to have the older ones. */
 export const older = join(FOLDER, "older");
 
@@ -42,25 +37,37 @@ export const versionOf = (name: string, isOlder = false): string =>
   new RegExp(`^${name}(?:\\[.*\\])?==(.*)$`, "m").exec(isOlder ? olderText : text)?.[1] ??
   (isOlder ? versionOf(name) : "");
 
-const isMade = (): boolean => existsSync(WHOLE);
-
 let making: Promise<string> | undefined;
 
 /** The path of an interpreter that has all of them. What cannot be installed is not tried again for each of them. */
-export const python = (): Promise<string> => (making ??= make());
+export const python = (): Promise<string> =>
+  (making ??= environment(FOLDER, async (pip) => {
+    await pip("-r", WANTED);
+    await pip("--no-deps", "--target", older, "-r", OLDER);
+  }));
 
-async function make(): Promise<string> {
-  if (isMade()) return PYTHON;
-  await mkdir(SHELF, { recursive: true });
-  await rm(FOLDER, { recursive: true, force: true });
-  const own = await interpreter();
+type Pip = (...args: readonly string[]) => Promise<unknown>;
+
+/** Creates a virtual environment, or finds it whole. Returns the path of its interpreter. */
+export async function environment(
+  folder: string,
+  fill: (pip: Pip) => Promise<unknown>,
+): Promise<string> {
+  const python = join(folder, "bin/python");
+  // Written last: an environment without it broke off and is made again.
+  const whole = join(folder, "whole");
+  if (existsSync(whole)) return python;
   const options = { timeout: INSTALL_MS, maxBuffer: 1 << 26 };
-  await run(own, ["-m", "venv", FOLDER], options);
-  const install = ["-m", "pip", "install", ...QUIETLY];
-  await run(PYTHON, [...install, "-r", WANTED], options);
-  await run(PYTHON, [...install, "--no-deps", "--target", older, "-r", OLDER], options);
-  await writeFile(WHOLE, text);
-  return PYTHON;
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(SHELF, { recursive: true });
+  try {
+    await run(await interpreter(), ["-m", "venv", folder], options);
+    await fill((...args) => run(python, ["-m", "pip", "install", ...QUIETLY, ...args], options));
+    await writeFile(whole, "");
+  } catch (error) {
+    throw new NotInstalled(basename(folder), error);
+  }
+  return python;
 }
 
 /** One that can make environments. Without the package for it, the module is there and fails. */
