@@ -136,6 +136,10 @@ const cline: Agent = {
   plain: false,
   install: () => installed({ name: cline.package, version: cline.version, main: "bin/cline" }),
   async command(of) {
+    await config(of, ".cline/data/settings/global-settings.json", {
+      telemetryOptOut: true,
+      autoUpdateEnabled: false,
+    });
     await config(of, ".cline/data/settings/providers.json", {
       version: 1,
       lastUsedProvider: "openai-compatible",
@@ -162,7 +166,12 @@ const cline: Agent = {
         of.model,
         of.prompt,
       ],
-      env: { ...home(of), CLINE_TELEMETRY_DISABLED: "1", CLINE_NO_AUTO_UPDATE: "1" },
+      env: {
+        ...home(of),
+        CLINE_NO_AUTO_UPDATE: "1",
+        // Without a hub: a process that stays and serves later runs.
+        CLINE_SESSION_BACKEND_MODE: "local",
+      },
       cwd: of.cwd,
     };
   },
