@@ -227,7 +227,7 @@ export interface RelaySink {
 /** How a codec says what it could not carry. */
 export interface LossReporter {
   /**
-   * Names a field that is lost. The client reads it in `x-tollgate-warnings`. Where the request is strict the host throws
+   * Names a field that is lost. The client reads it in `x-tollgate-warnings`, if the head of the answer has not left yet. Where the request is strict the host throws
    * `unsupported` here, so a codec need not ask whether it is.
    */
   lose(field: string, how: "dropped" | "approximated", code?: string): void;

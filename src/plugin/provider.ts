@@ -134,7 +134,8 @@ export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
 /**
  * No wire format of ours: several requests, an SDK, or nothing. Always translated. `run` is called once for each call, after its
  * reserve; its fetches pass the `prepare` hooks. It never retries, and stops when `call.signal` fires. A `fail()` in it ends the
- * call as a provider's refusal would; any other throw is a 500. `count` is asked for token counts; without it the host estimates.
+ * call as a provider's refusal would, with the `retry-after` of the last answer to `call.fetch` that was not ok; any other throw is a
+ * failure of the provider. `count` is asked for token counts; without it the host estimates.
  */
 export interface NativeEndpoint<C = unknown, K extends Kind = Kind>
   extends Partial<Reach<C>>, Offer {

@@ -44,6 +44,11 @@ export class HostCall implements Call {
   readonly stream: boolean;
   readonly candidate: HostCandidate;
   readonly losses: Loss[] = [];
+  /**
+   * The headers of its answer, frozen when they leave. Until then an endpoint that sends by itself, and a codec that reads or
+   * writes the answer, may name losses.
+   */
+  head: Record<string, string | undefined> | undefined;
   /** Each is named once, and a hostile body has a hundred thousand. */
   #lost: Set<string> | undefined;
   readonly started = performance.now();
@@ -138,6 +143,11 @@ export class HostCall implements Call {
     return this.#own.fetch;
   }
 
+  /** As the provider's last refusal of a request of `fetch` said. */
+  get retryAfterMs(): number | undefined {
+    return this.#own?.retryAfterMs();
+  }
+
   /** Its endpoint has said everything: what it left unread of answers ends. */
   release(): void {
     this.#own?.release();
@@ -177,6 +187,7 @@ export class HostCall implements Call {
     if (this.#lost?.has(said)) return;
     (this.#lost ??= new Set()).add(said);
     this.losses.push({ field, how, code });
+    if (this.head && !Object.isFrozen(this.head)) this.head["x-tollgate-warnings"] = this.warnings;
   }
 
   cutAt(texts: readonly string[]): void {

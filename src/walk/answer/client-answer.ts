@@ -41,7 +41,7 @@ export class ClientAnswer implements Watchable {
   #mime: string;
   #upstream: Parameters<ClientAnswer["begin"]>[0];
   #waiting: (() => void)[] = [];
-  #headers: HeadersOut = {};
+  #headers: HeadersOut | (() => HeadersOut) = {};
   #held: (Buffer | string)[] = [];
   #heldBytes = 0;
   #finishing = false;
@@ -84,7 +84,7 @@ export class ClientAnswer implements Watchable {
   /** A call begins to answer: what an earlier one left behind is forgotten. */
   begin(
     upstream: Pick<UpstreamResponse, "pause" | "resume"> | undefined,
-    headers: HeadersOut,
+    headers: HeadersOut | (() => HeadersOut),
   ): void {
     this.#upstream = upstream;
     this.#headers = headers;
@@ -245,13 +245,13 @@ export class ClientAnswer implements Watchable {
     const list: string[] = ["content-type", this.#mime];
     if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
     else list.push("content-length", String(length));
-    for (const name in this.#headers) {
-      const value = this.#headers[name];
+    const headers = typeof this.#headers === "function" ? this.#headers() : this.#headers;
+    for (const name in headers) {
+      const value = headers[name];
       if (value !== undefined) list.push(name, value);
     }
-    if (inner.gen.answerHeaders)
-      for (const [name, value] of answerHeaders(inner, length !== undefined))
-        list.push(name, value);
+    Object.freeze(headers);
+    for (const [name, value] of answerHeaders(inner, length !== undefined)) list.push(name, value);
     if (inner.headers) for (const [name, value] of inner.headers) list.push(name, value);
     inner.res.writeHead(200, list);
     if (length !== undefined) return;

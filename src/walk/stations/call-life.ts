@@ -1,5 +1,6 @@
 // One call, from its hooks to its bill: prepared, reserved, sent, presented, closed. One reserve before it, one settle after it.
 import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
 import type { CallStage } from "../../model/retry.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { GivenAnswer, RecordedAnswer, Reply } from "../../plugin/call.ts";
@@ -152,6 +153,8 @@ export class CallLife {
     if (call.over) throw call.over;
     this.#tally.askedAt = performance.now();
     noteSent(call);
+    // Few heads leave before the provider's.
+    this.#answer.begin(undefined, () => headOf(call, {}));
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);
@@ -200,11 +203,20 @@ export class CallLife {
     // It sends by itself: until it says something, its provider has taken nothing on.
     call.stage = "refused";
     try {
-      this.#source = { events: native.run(request, call, credential.fields) };
+      const events = native.run(request, call, credential.fields);
+      this.#source = { events: this.#head ? this.#asSaid(events, this.#head) : events };
     } catch (problem) {
       throw ofProvider(call, problem);
     }
     return new ProviderReply({ status: 200, headers: {} }, this.#answer, this.#tally);
+  }
+
+  /** It names its losses while it runs: until content leaves they must be those that the client was told. */
+  async *#asSaid(events: AsyncIterable<ModelEvent>, head: SentHead): AsyncGenerator<ModelEvent> {
+    for await (const event of events) {
+      if (!this.#answer.committed) keepWord(this.#call, head);
+      yield event;
+    }
   }
 
   /** What a hook answered. A provider that was asked all the same is given up, and billed for what it did. */
@@ -255,6 +267,12 @@ const NOTHING: Usage = { input: 0, output: 0 };
 
 const isReply = (got: AttemptResult): got is Reply =>
   typeof got === "object" && got !== null && "headers" in got;
+
+/** What its head states, or would state if it left now. */
+export const wordOf = ({ head, candidate }: HostCall): SentHead => ({
+  warnings: head?.["x-tollgate-warnings"],
+  candidate,
+});
 
 /** Whether this call has the warnings and the receipt that the head states. */
 export function keeps(call: HostCall, head: SentHead): boolean {

@@ -13,7 +13,7 @@ import { isPromise } from "../../lib/promise.ts";
 import type { CallPlace } from "../targets/concurrency-limit.ts";
 import type { HostExchange } from "../exchange.ts";
 import { heed, shown } from "../upstream/heed.ts";
-import { CallLife, type Present, type SentHead } from "./call-life.ts";
+import { CallLife, type Present, type SentHead, wordOf } from "./call-life.ts";
 import { Hedge, hedgeDelay, type Runner } from "./hedge.ts";
 import type { Plan } from "./route.ts";
 
@@ -70,7 +70,7 @@ export async function dispatch(
       heed(call, failure);
       if (x["~"].gone || answer.committed) break;
       turn = attempts.after(call, life.stage, failure);
-      if (answer.opened) head ??= { warnings: call.warnings, candidate };
+      if (answer.opened) head ??= wordOf(call);
     } finally {
       if (call.latency) ended(call);
       if (pass === "probe") target.release(clientOf(x));

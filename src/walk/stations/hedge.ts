@@ -8,7 +8,7 @@ import type { Attempts } from "../candidates/attempts.ts";
 import { ended, joins } from "../choosing/timing.ts";
 import { heed } from "../upstream/heed.ts";
 import { classOf } from "../upstream/times.ts";
-import { keeps, type CallLife, type Present, type SentHead } from "./call-life.ts";
+import { keeps, wordOf, type CallLife, type Present, type SentHead } from "./call-life.ts";
 import type { Plan } from "./route.ts";
 
 /** One call from its hooks to its bill, and the answer that it writes into. */
@@ -113,8 +113,6 @@ export class Hedge implements AnswerRace {
     giveUp(this.#second!, "The head that has left states other terms.");
   }
 }
-
-const wordOf = ({ warnings, candidate }: HostCall): SentHead => ({ warnings, candidate });
 
 function giveUp({ call, answer }: Runner, why: string): void {
   const reason = fault("canceled", why, { code: "hedge_lost" });

@@ -192,6 +192,7 @@ export function headOf(call: HostCall, upstream: HeadersIn): HeadersOut {
   const { frontend, gen, branch } = x["~"];
   const limits = telling(x["~"].limits, branch);
   const head: Record<string, string | undefined> = {};
+  call.head = head;
   const own = frontend.server?.head?.({ id: x.id, limits, now: wallClock() });
   for (const name in own) head[name] = own[name];
   head["x-tollgate-generation"] = String(gen.number);

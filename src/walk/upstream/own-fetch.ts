@@ -1,5 +1,6 @@
 import type { CallStage } from "../../model/retry.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
+import { retryAfter } from "../../protocols/failure/retry.ts";
 import { watchedBody } from "./watched-body.ts";
 
 type Fetch = ProviderAccess["fetch"];
@@ -7,6 +8,8 @@ type Fetch = ProviderAccess["fetch"];
 /** What one call has asked for by itself. */
 export interface OwnFetch {
   readonly fetch: Fetch;
+  /** Milliseconds until a retry, if the provider refused the last request and named a time. */
+  retryAfterMs(): number | undefined;
   /** Ends bodies that nothing has read to their end. */
   release(): void;
 }
@@ -20,6 +23,7 @@ export function minding(
   fetch: Fetch,
 ): OwnFetch {
   let asked = 0;
+  let retryAfterMs: number | undefined;
   const open = new Set<ReadableStreamDefaultReader<Uint8Array>>();
   const release = () => {
     for (const reader of open) void reader.cancel().catch(() => {});
@@ -27,6 +31,7 @@ export function minding(
   };
   return {
     release,
+    retryAfterMs: () => retryAfterMs,
     async fetch(url, init) {
       // A scheme that signs asks before anything is sent.
       const works = call.stage !== "unsent" && init?.body !== undefined;
@@ -47,6 +52,7 @@ export function minding(
         over();
         throw problem;
       }
+      retryAfterMs = answer.ok ? undefined : retryAfter(Object.fromEntries(answer.headers));
       const reader = answer.body?.getReader();
       if (!reader) {
         over();

@@ -1,0 +1,41 @@
+// The tests that `tollgate new` writes judge the plugin, not its first form: they still pass when its author adds a list of models.
+import { execFile } from "node:child_process";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, it, onTestFinished } from "vitest";
+import { root } from "../kit/program.ts";
+import { planted, removed } from "./defects/planted.ts";
+
+const CONFIG = `export default { test: {
+  pool: "forks",
+  testTimeout: 120_000,
+  execArgv: ["--conditions=tollgate-source"],
+  experimental: { viteModuleRunner: false, nodeLoader: false },
+} };`;
+
+it("a native provider that lists models passes the tests that it was begun with", async () => {
+  const folder = planted({
+    in: "provider-native",
+    what: "no defect",
+    from: "    endpoints: [",
+    to: `    async models(line) {
+      const answer = await line.fetch("models");
+      if (!answer.ok) fail("upstream", "Acme has no list.");
+      const { data } = (await answer.json()) as { data: readonly { id: string }[] };
+      return data.map(({ id }) => ({ model: id, kind: "chat" as const }));
+    },
+    endpoints: [`,
+    check: "",
+    says: /./,
+  });
+  onTestFinished(() => removed(folder));
+  symlinkSync(join(root, "node_modules/vitest"), join(folder, "node_modules/vitest"));
+  writeFileSync(join(folder, "vitest.config.js"), CONFIG);
+  const { stdout, stderr } = await promisify(execFile)(
+    join(root, "node_modules/.bin/node"),
+    [join(root, "node_modules/vitest/vitest.mjs"), "run", "test/gateway.test.ts"],
+    { cwd: folder, env: { PATH: process.env["PATH"], NO_COLOR: "1" } },
+  ).catch((error: { stdout: string; stderr: string }) => error);
+  expect(stdout, stderr).toMatch(/Tests\s+1 passed/);
+});
