@@ -1,4 +1,5 @@
 // `tollgate new`: what it writes, where, under which names, and that it writes over nothing.
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -42,6 +43,27 @@ it.each(SORTS.flatMap((sort) => (LIKES[sort] ?? [""]).map((like) => [sort, like]
     expect(manifest.dependencies).toBeUndefined();
   },
 );
+
+it.each([
+  ["20.11.0", 1],
+  ["24.0.0", 0],
+  ["100.1.0", 0],
+])("on Node %s the package says first which Node it needs, or nothing", async (version, code) => {
+  await using here = await folder();
+  const { out } = await here.said(["new", "provider", "x", "--json"]);
+  const made = JSON.parse(out) as { folder: string };
+  const { scripts } = JSON.parse(readFileSync(join(made.folder, "package.json"), "utf8"));
+  const faked = `Object.defineProperty(process,"versions",{value:{node:"${version}"}})`;
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(faked)}`,
+  };
+  for (const script of [scripts.pretest, scripts.prebuild]) {
+    const ran = spawnSync(script, { shell: true, cwd: made.folder, env, encoding: "utf8" });
+    const words = `This package needs Node 24 or newer to build and test. This is Node ${version}.\n`;
+    expect([ran.status, ran.stdout, ran.stderr]).toEqual([code, "", code === 0 ? "" : words]);
+  }
+});
 
 // Names that are words of JavaScript, of YAML, of what the tests around a plugin use themselves, with dashes and with digits.
 const ODD =

@@ -59,6 +59,11 @@ interface Special {
 const ours = (): { version: string; devDependencies?: Readonly<Record<string, string>> } =>
   JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
 
+const NODE = 24;
+
+/** Compiler, test runner, and kit each fail on an older Node in words of their own. */
+const CHECK_NODE = `node -e "if(parseInt(process.versions.node)<${NODE}){console.error('This package needs Node ${NODE} or newer to build and test. This is Node '+process.versions.node+'.');process.exit(1)}"`;
+
 function manifestOf({ sort, name }: NewPackage, special: Special): object {
   const { version, devDependencies = {} } = ours();
   const [major = "0", minor = "0"] = version.split(".");
@@ -74,9 +79,11 @@ function manifestOf({ sort, name }: NewPackage, special: Special): object {
       ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
     },
     files: ["dist", "CHANGELOG.md"],
-    engines: { node: ">=24" },
+    engines: { node: `>=${NODE}` },
     scripts: {
+      prebuild: CHECK_NODE,
       build: "tsc -p tsconfig.build.json",
+      pretest: CHECK_NODE,
       test: "tsc -p . && npm run build && vitest run",
       prepack: "npm run build",
     },
