@@ -101,7 +101,10 @@ it("a field that is lost after the head was sent without it is an error of the c
     res.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
     waiting.push(res);
   });
-  const { endpoints } = await native("after start").setup({ base_url: up.base }, undefined as never);
+  const { endpoints } = await native("after start").setup(
+    { base_url: up.base },
+    undefined as never,
+  );
   const auth = "none" as const;
   await using s = await scene({
     frontend: chats["messages"]!,
