@@ -64,7 +64,10 @@ export default defineMiddleware({
               "x-origin": true,
               description: "Where its public keys are",
             },
-            jwks_file: claim("Or a file with them; relative to gateway.yaml"),
+            jwks_file: {
+              ...claim("File with its public keys, in place of jwks. Relative to gateway.yaml"),
+              "x-path": true,
+            },
             algorithms: {
               type: "array",
               items: { enum: ALGORITHMS },

@@ -1,5 +1,4 @@
 // A line for every request, when it is over: to a file or to standard output, as JSON or as logfmt.
-import { isAbsolute, join } from "node:path";
 import { defineObserver, isJournal, type Context, type RequestOutcome } from "tollgate/plugin";
 import { NAMES, refusedAs } from "./access-log/fields.ts";
 import { Gathered } from "./access-log/gathered.ts";
@@ -24,8 +23,8 @@ export default defineObserver({
       file: {
         type: "string",
         minLength: 1,
-        description:
-          "Absent: standard output. A relative path begins in the observer's own folder under state_dir",
+        "x-path": true,
+        description: "File for the lines, relative to gateway.yaml. Default: standard output",
       },
       format: { enum: ["json", "logfmt"], default: "json", description: "How a line is written" },
       fields: {
@@ -57,8 +56,7 @@ export default defineObserver({
       },
     },
   },
-  async setup({ file, format, fields, sample, client }, ctx) {
-    const path = file === undefined || isAbsolute(file) ? file : join(ctx.stateDir(), file);
+  async setup({ file: path, format, fields, sample, client }, ctx) {
     // What is shared outlives this generation: of it the log alone is handed over.
     const { log } = ctx;
     const output = ctx.shared(

@@ -1,6 +1,6 @@
 // The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes, and one that reads, once something is to be read.
 // Importing this file starts nothing; threads start when the store is opened.
-import { isAbsolute, join } from "node:path";
+import { join, resolve } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
 import { Lull } from "./sqlite/lull.ts";
@@ -26,9 +26,9 @@ export default defineStore({
       file: {
         type: "string",
         minLength: 1,
-        default: "ledger.db",
+        "x-path": true,
         description:
-          "The database; a relative path begins in the store's own folder under state_dir",
+          "Database file, relative to gateway.yaml. Default: ledger.db in the folder of the store under state_dir",
       },
       durability: {
         enum: ["power", "process", "relaxed"],
@@ -47,7 +47,7 @@ export default defineStore({
   },
   setup(options, ctx) {
     const settings = (): Settings => ({
-      file: isAbsolute(options.file) ? options.file : join(ctx.stateDir(), options.file),
+      file: options.file === undefined ? join(ctx.stateDir(), "ledger.db") : resolve(options.file),
       durability: options.durability,
       ballastMb: options.ballast_mb,
     });

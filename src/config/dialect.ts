@@ -1,5 +1,6 @@
-// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret`, `x-origin` and
-// `x-account`. Compiled validators say every error, which places of a value are secret, and which name an origin or an account.
+// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret`, `x-origin`,
+// `x-account`, and `x-path`. Compiled validators report every error, and which places of a value are secret, an origin, an account, or a
+// path.
 import { isIP } from "node:net";
 import type { ErrorObject, KeywordCxt } from "ajv";
 import { compiler, type Rules } from "./compile.ts";
@@ -33,7 +34,12 @@ function isDate(text: string): boolean {
 }
 
 /** What a schema's author may mark, and what a validator calls those places of a value. */
-const MARKS = { "x-secret": "secrets", "x-origin": "origins", "x-account": "accounts" } as const;
+const MARKS = {
+  "x-secret": "secrets",
+  "x-origin": "origins",
+  "x-account": "accounts",
+  "x-path": "paths",
+} as const;
 type Mark = (typeof MARKS)[keyof typeof MARKS];
 /** What a validator sees on its way: pointers, relative to the value. */
 type SeenMarks = { readonly [mark in Mark]: Set<string> };
@@ -90,7 +96,12 @@ export function validator(schema: Schema): Validator {
   const check = dialect.compile(schema);
   const validate: Validator = (given) => {
     const value = structuredClone(given);
-    const seen: SeenMarks = { secrets: new Set(), origins: new Set(), accounts: new Set() };
+    const seen: SeenMarks = {
+      secrets: new Set(),
+      origins: new Set(),
+      accounts: new Set(),
+      paths: new Set(),
+    };
     check.call(seen as never, value);
     return { value, errors: check.errors ?? [], ...seen };
   };

@@ -1,5 +1,6 @@
 // The plugins that the file names: loaded, their options and credentials checked against what each of them says it
 // takes. Runs no plugin's `setup`; a plugin's `check` is pure.
+import { dirname, resolve } from "node:path";
 import { sayable } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
 import { deprecatedIn } from "../plugin/deprecated.ts";
@@ -189,7 +190,20 @@ function checked(
   }
   for (const pointer of result.origins)
     if (originAt(result.value, pointer) === undefined) report(problem.notAnAddress(), at + pointer);
-  return result.complaints.length === 0 ? (result.value as Mapping) : undefined;
+  if (result.complaints.length > 0) return undefined;
+  for (const pointer of result.paths) resolvePath(result.value, pointer, at, desk);
+  return result.value as Mapping;
+}
+
+/** Makes a path absolute that is relative to the file in which it is written. A default is the plugin's own business. */
+function resolvePath(value: unknown, pointer: string, at: string, { tree }: MountInputs): void {
+  const parent = valueAt(value, pointer.slice(0, pointer.lastIndexOf("/")));
+  const key = steps(pointer).at(-1)!;
+  const file = locate(tree, at + pointer)?.source.file;
+  if (!tree.places.has(at + pointer) || file === undefined || !isMapping(parent)) return;
+  const path = parent[key];
+  if (typeof path === "string")
+    (parent as { [key: string]: unknown })[key] = resolve(dirname(file), path);
 }
 
 /** What stands at a pointer is to be hidden, and should not stand in the file itself. */

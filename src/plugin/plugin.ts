@@ -19,7 +19,10 @@ export interface Plugin<O extends ObjectSchema> {
   stability?: Stability;
   /** What it says of others that was neither tried nor read at the source, a word each: `tollgate list` names them. */
   unchecked?: readonly string[];
-  /** Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. */
+  /**
+   * Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. A path has `x-path: true`: the plugin gets it
+   * absolute, resolved against the folder of the file in which the operator wrote it.
+   */
   options?: O;
   /** What it reaches beyond the public internet. */
   needs?: Needs<Infer<O>>;

@@ -114,12 +114,31 @@ it("every name in dashboards, alerts, their tests and the page is one that the g
   expect(used.filter((name) => !NAMES.has(name))).toEqual([]);
   // The page names a histogram without what comes behind it.
   const whole = new Set(FAMILIES.map(({ name }) => name));
-  expect(named(page).filter((name) => !NAMES.has(name) && !whole.has(name))).toEqual([]);
+  // The label of Prometheus is no metric.
+  const metrics = named(page).filter((name) => name !== "tollgate_docs");
+  expect(metrics.filter((name) => !NAMES.has(name) && !whole.has(name))).toEqual([]);
   const drawn = new Set([...shown, ...RULES.map(({ expr }) => expr)].flatMap(named));
   const undrawn = FAMILIES.filter(
     ({ name, type }) => !SUFFIXES[type].some((end) => drawn.has(`${name}${end}`)),
   );
   expect(undrawn.map(({ name }) => name)).toEqual([]);
+});
+
+it("the runbook links are complete with the config that is shipped", () => {
+  const { global: of } = parse(read("deploy/prometheus/prometheus.yaml")) as {
+    global: { external_labels: { tollgate_docs: string } };
+  };
+  const base = of.external_labels.tollgate_docs;
+  expect(URL.canParse(base) && !base.endsWith("/")).toBe(true);
+  for (const { alert, annotations = {} } of RULES) {
+    if (alert === undefined) continue;
+    const link = annotations["runbook_url"]!.replace(
+      "{{ with $externalLabels.tollgate_docs }}{{ . }}/{{ end }}",
+      `${base}/`,
+    );
+    expect(URL.parse(link)?.pathname).toMatch(/^\/runbook\/[\w-]+\.md$/);
+  }
+  expect(read("docs/metrics.md")).toContain(`\`${base}\``);
 });
 
 it("every alert says how bad it is, in words, has a case, and stands on the page", () => {

@@ -35,17 +35,11 @@ beforeAll(async () => void (at = await startGateway({ yaml: YAML })));
 afterAll(() => at?.[Symbol.asyncDispose]());
 
 type Said = Record<string, unknown> & { id: string };
-const folder = (name: string) => join(at.stateDir, name);
-const all = (plugin: string, file: string): string[] =>
-  readdirSync(folder(plugin))
+const all = (file: string): string[] =>
+  readdirSync(at.dir)
     .filter((name) => name.startsWith(file))
-    .flatMap((name) =>
-      readFileSync(join(folder(plugin), name), "utf8")
-        .split("\n")
-        .slice(0, -1),
-    );
-const said = (): Said[] =>
-  all("observers.access-log", "access.log").map((line) => JSON.parse(line) as Said);
+    .flatMap((name) => readFileSync(join(at.dir, name), "utf8").split("\n").slice(0, -1));
+const said = (): Said[] => all("access.log").map((line) => JSON.parse(line) as Said);
 
 /** Resolves to the status; a header may be what `fetch` would not send. */
 function ask(headers: Record<string, string> = {}, model = "demo/echo", key = at.key) {
@@ -64,7 +58,7 @@ describe("the access log", () => {
   const EACH = 25;
 
   it("has a line for each request while its file is renamed, and the sums of the ledger", async () => {
-    const path = join(folder("observers.access-log"), "access.log");
+    const path = join(at.dir, "access.log");
     // The file is made with its first line.
     await ask({ "x-team": "web" });
     await until(() => said().length === 1);
@@ -117,7 +111,7 @@ describe("the access log", () => {
   });
 
   it("keeps all that did not go well, and of the rest a part, with its rate", async () => {
-    const short = () => all("observers.access-log-2", "short.log");
+    const short = () => all("short.log");
     await until(() => short().filter((line) => !line.includes("outcome=ok")).length === 2 * ROUNDS);
     const ok = short().filter((line) => line.includes("outcome=ok"));
     expect(ok.length).toBeGreaterThan(5);

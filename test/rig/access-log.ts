@@ -150,9 +150,9 @@ async function standStill(folder: string, asked: number): Promise<void> {
 }
 
 const linesIn = (folder: string): string[] =>
-  readdirSync(folder).flatMap((name) =>
-    readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1),
-  );
+  readdirSync(folder)
+    .filter((name) => name.startsWith("access.log"))
+    .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1));
 
 function saidIn(folder: string, wrong: string[]): Said[] {
   return linesIn(folder).flatMap((line) => {
@@ -228,7 +228,7 @@ export async function accessLog(
   const env = of.mutant && preloaded(MUTANTS[of.mutant]);
   const at = await startGateway({ yaml: yaml(up.url, disk.file), ...(env && { env }) });
   try {
-    const folder = join(at.stateDir, "observers.access-log");
+    const folder = at.dir;
     const path = join(folder, "access.log");
     const renamed = await load(at, path, of);
     tell(`${of.requests} asked, the file was renamed ${renamed} times`);

@@ -1,5 +1,8 @@
 // Under Service-ZDR no byte of a client's head leaves unless a review names it: on every road.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { REVIEWED_HEADERS } from "../../src/protocols/messages/reviewed.ts";
 import { ROADS, roads, TARGETS, type Roads } from "./roads.ts";
 
 let all: Roads;
@@ -75,4 +78,23 @@ describe("what a review names", () => {
     await road.send("messages", {}, { "anthropic-beta": `${MARK}-2026`, "x-app": "cli" });
     expect(headsOf()).toContain(MARK);
   });
+});
+
+it("every reviewed beta is one that the official SDK knows, or has a source of its own", () => {
+  const types = readFileSync(
+    join(import.meta.dirname, "../../node_modules/@anthropic-ai/sdk/resources/beta/beta.d.ts"),
+    "utf8",
+  );
+  const [, union = ""] = /type AnthropicBeta = ([^;]+);/.exec(types) ?? [];
+  const known = new Set([...union.matchAll(/'([\w.-]+)'/g)].map(([, name]) => name!));
+  expect(known.size).toBeGreaterThan(20);
+  const reviewed = REVIEWED_HEADERS["anthropic-beta"]!;
+  expect(reviewed.filter((name) => !known.has(name))).toEqual([
+    "advanced-tool-use-2025-11-20",
+    "claude-code-20250219",
+    "effort-2025-11-24",
+    "fine-grained-tool-streaming-2025-05-14",
+  ]);
+  const keeps = /files|batches|code-execution|skills|mcp|agent|memory|profiles|dream|webhook/;
+  expect(reviewed.filter((name) => keeps.test(name))).toEqual([]);
 });

@@ -135,8 +135,14 @@ export const REVIEWED: Review = [
 ];
 
 /**
- * Headers that may leave, with the words that were read in Anthropic's documentation: versions, and betas that change how a request
- * is read or answered. Betas whose feature keeps something elsewhere (files, containers, skills, MCP connectors) are left out.
+ * Headers that may leave, with the values that were reviewed: versions, and betas that change how a request is read or answered. Betas
+ * whose feature keeps something elsewhere (files, batches, code execution, skills, MCP connectors, agents, memory, profiles) are left out,
+ * and so are betas of which no public page says what they keep.
+ *
+ * Sources, read on 2026-11-28: the type `AnthropicBeta` of @anthropic-ai/sdk 1.12.0, and
+ * platform.claude.com/docs/en/build-with-claude/api-and-data-retention. A test holds this list against that type. Four values are not in
+ * it: `advanced-tool-use` (docs on tool use; its hosted tools are reviewed as tools), and `claude-code`, `effort`, and
+ * `fine-grained-tool-streaming`, which Claude Code sends.
  */
 export const REVIEWED_HEADERS: { readonly [header: string]: readonly string[] } = {
   "anthropic-version": ["2023-01-01", "2023-06-01"],
@@ -153,7 +159,7 @@ export const REVIEWED_HEADERS: { readonly [header: string]: readonly string[] } 
     "extended-cache-ttl-2025-04-11",
     "fine-grained-tool-streaming-2025-05-14",
     "interleaved-thinking-2025-05-14",
-    "max-tokens-3-5-sonnet-2024-07-15",
+    "model-context-window-exceeded-2025-08-26",
     "output-128k-2025-02-19",
     "pdfs-2024-09-25",
     "prompt-caching-2024-07-31",

@@ -28,7 +28,7 @@ const ajv = (strict = true) =>
     strictTuples: false,
     useDefaults: true,
     formats: Object.fromEntries(FORMATS.map((format) => [format, true])),
-    keywords: ["x-secret", "x-origin", "x-account", "x-expects"],
+    keywords: ["x-secret", "x-origin", "x-account", "x-path", "x-expects"],
   });
 
 /**
