@@ -116,6 +116,8 @@ class Found {
   rounds: number | undefined;
   bound: number | undefined;
   unreadable: string | undefined;
+  /** The path of the first amount. */
+  #first: string | undefined;
   readonly #zero: string | undefined;
 
   constructor(zero: string | undefined) {
@@ -130,9 +132,25 @@ class Found {
       if (meaning === "answers" || meaning === "rounds" || meaning === "bound")
         this.#count(meaning, value, at + field);
       else if (meaning === "inside") this.#inside(value, at + field, depth, true);
-      else if (meaning === "sequence") this.#sequence(value, fields);
+      else if (meaning === "sequence") this.#sequence(value, fields, at + field);
+      else if (meaning === null && depth > 0 && Array.isArray(value))
+        this.#list(value, at + field, depth);
       else if (meaning === "input" || (meaning === null && depth > 0))
         this.#inside(value, at + field, depth, false);
+    }
+  }
+
+  /** A list among settings. Whether a backend adds up its amounts, or reads one of them, is not known: so they cannot be read. */
+  #list(values: readonly unknown[], at: string, depth: number): void {
+    if (depth >= DEEPEST) return;
+    for (const [i, value] of values.entries()) {
+      const here = `${at}[${i}]`;
+      if (Array.isArray(value)) this.#list(value, here, depth + 1);
+      const of = object(value);
+      if (!of) continue;
+      const found = new Found(this.#zero);
+      found.over(of, `${here}.`, depth + 1);
+      this.unreadable ??= found.unreadable ?? found.#first;
     }
   }
 
@@ -147,13 +165,17 @@ class Found {
     const most = meaning === "bound" ? MOST_TOKENS : MOST_ANSWERS;
     const isZero = count === 0 && meaning === "bound" && at !== this.#zero;
     if (count === undefined || count > most || isZero) this.unreadable ??= at;
-    else if (count > 0) this[meaning] = Math.max(this[meaning] ?? 0, count);
+    else if (count > 0) {
+      this.#first ??= at;
+      this[meaning] = Math.max(this[meaning] ?? 0, count);
+    }
   }
 
-  #sequence(value: unknown, of: Fields): void {
+  #sequence(value: unknown, of: Fields, at: string): void {
     if (value === "disabled" || value === false) return;
     const said = object(of["sequential_image_generation_options"])?.["max_images"];
     if (countOf(said)) return;
+    this.#first ??= at;
     this.answers = Math.max(this.answers ?? 0, MOST_IN_SEQUENCE);
   }
 }

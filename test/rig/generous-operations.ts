@@ -310,11 +310,13 @@ function put(body: Fields, place: readonly string[], name: string, value: Json):
     body[name] = value;
     return;
   }
-  const before = body[first];
+  const inList = first.endsWith("[]");
+  const key = inList ? first.slice(0, -2) : first;
+  const before = inList ? undefined : body[key];
   const inside: Fields =
     typeof before === "object" && before !== null && !Array.isArray(before)
       ? { ...(before as Fields) }
       : {};
-  body[first] = inside;
+  body[key] = inList ? [inside] : inside;
   put(inside, rest, name, value);
 }

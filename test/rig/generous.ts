@@ -43,6 +43,10 @@ export const PLACES: readonly (readonly string[])[] = [
   ["provider_options", "openai"],
   ["parameters", "extra"],
   ["generationConfig", "imageConfig"],
+  // "[]": the first of a list.
+  ["extra_body", "overrides[]"],
+  ["parameters", "configs[]", "options"],
+  ["generationConfig", "requests[]"],
 ];
 
 const upper = (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1);
@@ -114,7 +118,10 @@ function found(of: Fields, names: ReadonlySet<string>, depth = 0): Json[] {
   return Object.entries(of).flatMap(([name, value]) => {
     if (depth === 0 && CONTENT.test(name)) return [];
     if (names.has(flat(name))) return [value];
-    return isObject(value) && depth < 4 ? found(value as Fields, names, depth + 1) : [];
+    const inside = Array.isArray(value) && depth > 0 ? value : [value];
+    return inside.flatMap((one) =>
+      isObject(one) && depth < 4 ? found(one as Fields, names, depth + 1) : [],
+    );
   });
 }
 

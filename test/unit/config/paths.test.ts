@@ -1,4 +1,4 @@
-// Relative paths of a config: each is relative to the file in which it is written, whoever reads it.
+// Relative paths of a config: each is relative to the file in which it is written, in every option of every plugin.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
