@@ -50,6 +50,7 @@ const costs = join(scratch, "costs");
 const started = performance.now();
 process.env["TOLLGATE_TEST_COSTS"] = costs;
 delete process.env["TOLLGATE_TESTS"];
+process.env["TOLLGATE_TIER"] = options.tier;
 
 // Tests that start a program start the built one, which takes a third of the time.
 if (!options.quick) await build();
@@ -63,7 +64,7 @@ else {
     ),
   ]);
   if (isIn("nightly")) await tests("alone", ["--maxWorkers=1", ...ALONE]);
-  for (const { name, args, needs = [] } of PROGRAMS.filter((of) => isIn(of.tier)))
+  for (const { name, args, needs = [] } of PROGRAMS.filter((of) => isIn(of.tier)).filter(inShard))
     if (needs.length > 0 && !needs.some((path) => existsSync(path)))
       show(name, `skipped: no ${needs[0]}`);
     else await counted(name, ["node", ...args]);
@@ -73,6 +74,12 @@ rmSync(scratch, { recursive: true, force: true });
 console.log(`${options.tier}: ${seconds(started)}, ${total.flaky} flaky`);
 console.log(`${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed === 0 ? 0 : 1;
+
+/** Whether this shard runs the program at this place of the list. */
+function inShard(_: unknown, at: number): boolean {
+  const [shard, of] = (options.shard ?? "1/1").split("/").map(Number) as [number, number];
+  return at % of === shard - 1;
+}
 
 /** Test files that this run does not play. */
 function leftOut(): string[] {
@@ -162,7 +169,7 @@ async function tools(): Promise<void> {
 }
 
 async function tests(name: string, args: readonly string[]): Promise<void> {
-  const shard = options.shard === undefined || name === "alone" ? [] : [`--shard=${options.shard}`];
+  const shard = options.shard === undefined ? [] : [`--shard=${options.shard}`];
   const { code, output, seconds: time, files, count } = await vitest([...shard, ...args]);
   show(name, `${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`, time);
   total.passed += count.passed;

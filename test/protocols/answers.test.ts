@@ -12,6 +12,7 @@ import * as chat from "./wire/chat-completions.ts";
 import * as gemini from "./wire/gemini.ts";
 import * as messages from "./wire/messages.ts";
 import * as responses from "./wire/responses.ts";
+import { runs } from "../kit/effort.ts";
 
 const WIRES: { readonly [id: string]: { stream(text: string): void; whole(body: any): void } } = {
   "chat-completions": {
@@ -47,7 +48,7 @@ const inOne = ({ server, client }: Protocol<"chat">, events: readonly ModelEvent
   };
 };
 
-const RUNS = 150;
+const RUNS = runs(150);
 
 describe.each(names)("an answer in %s", (name) => {
   const codec = upstreams[name]!;

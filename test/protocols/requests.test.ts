@@ -14,12 +14,13 @@ import { asking, freeze, plain, sending, type ReportedLoss } from "tollgate/test
 import { requests } from "./arbitrary.ts";
 import { chats, upstreams } from "./codecs.ts";
 import { conversation, silently } from "./essence.ts";
+import { runs } from "../kit/effort.ts";
 
 const names = Object.keys(upstreams);
 const pairs = Object.keys(chats).flatMap((a) =>
   names.filter((b) => b !== a).map((b): [string, string] => [a, b]),
 );
-const RUNS = 200;
+const RUNS = runs(200);
 
 interface Sent {
   readonly body: Body;

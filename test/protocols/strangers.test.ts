@@ -21,6 +21,7 @@ import {
   visited,
   type Path,
 } from "./strangers.ts";
+import { runs } from "../kit/effort.ts";
 
 const WRITTEN: { readonly [protocol: string]: readonly object[] } = {
   "chat-completions": chatBodies,
@@ -85,7 +86,7 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
         const all = places(body).filter(open);
         expect(silence(a, b, body, all[chance % all.length]!)).toBeUndefined();
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

@@ -38,6 +38,10 @@ export const ROADS: readonly (readonly [from: string, into: string])[] = Object.
     .map((into) => [from, into] as const),
 );
 
+/** For `everyNth`: over all roads of a client, and over all roads to a target, each remainder occurs. */
+export const columnOf = (from: string, into: string): number =>
+  Object.keys(CLIENTS).indexOf(from) + Object.keys(TARGETS).indexOf(into);
+
 export interface Ways {
   state?: "refuse" | "relay";
   identity?: Omit<Identity, "id">;

@@ -5,15 +5,16 @@ import type { Reserve } from "tollgate/plugin";
 import { BASES, CHAT_FACTS, CHATS, TARGETS, worst } from "../rig/holds.ts";
 import { DOCUMENTED, FOREIGN } from "./foreign.ts";
 import { backend, scene } from "../kit/scene.ts";
+import { everyNth } from "../kit/effort.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;
 const hooks = [{ charge: () => ({ hold: "hard" as const, limits: [limit] }) }];
 const FIELDS = [...FOREIGN.map(({ fields }) => fields), ...DOCUMENTED];
-const ROADS = Object.keys(CHATS).flatMap((from) =>
-  Object.keys(TARGETS).map((into) => [from, into] as const),
+const ROADS = Object.keys(CHATS).flatMap((from, i) =>
+  Object.keys(TARGETS).map((into, j) => [from, into, i + j] as const),
 );
 
-it.each(ROADS)("from %s to %s no field makes a bill above its hold", async (from, into) => {
+it.each(ROADS)("from %s to %s no field makes a bill above its hold", async (from, into, column) => {
   await using up = await backend((_req, res) => {
     res.writeHead(400, { "content-type": "application/json" });
     res.end(JSON.stringify({ error: { message: "no", type: "invalid_request_error" } }));
@@ -30,7 +31,7 @@ it.each(ROADS)("from %s to %s no field makes a bill above its hold", async (from
   });
   const wrong: string[] = [];
   let left = 0;
-  for (const fields of FIELDS) {
+  for (const fields of everyNth(3, FIELDS, column)) {
     up.asked.length = 0;
     s.journal.length = 0;
     await (await s.ask({ ...BASES[from]!("Hi"), ...fields, model: "p/m" })).text();

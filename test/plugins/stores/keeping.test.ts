@@ -18,6 +18,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Store } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
+import { runs } from "../../kit/effort.ts";
 
 async function opened() {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-keeping-"));
@@ -174,7 +175,7 @@ it("an archive's every byte counts, and it follows on the one before", async () 
       const { problems } = await keeping.readArchive(file);
       expect(problems.length, `${at} ${text.slice(at - 20, at + 20)}`).toBeGreaterThan(0);
     }),
-    { numRuns: 12 },
+    { numRuns: runs(12) },
   );
   const plain = join(folder, "plain.jsonl.gz");
   await keeping.archive(plain, { before: Infinity, labels: false });

@@ -11,6 +11,7 @@ import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
 import { createPacker, heard } from "../../../plugins/stores/sqlite/wire.ts";
 import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./made.ts";
+import { runs } from "../../kit/effort.ts";
 
 /** What a test needs of a store: the same words for both. */
 interface Real {
@@ -263,7 +264,7 @@ for (const [name, make, numRuns] of [
         }
       }),
       // RUNS=20 for a long look, SEED=280303986 for the same one again.
-      { numRuns: numRuns * Number(process.env["RUNS"] ?? 1), ...SEED },
+      { numRuns: runs(numRuns) * Number(process.env["RUNS"] ?? 1), ...SEED },
     );
   });
 
@@ -306,6 +307,6 @@ for (const [name, make, numRuns] of [
           await real.end();
         }
       }),
-      { numRuns },
+      { numRuns: runs(numRuns) },
     );
   });

@@ -20,6 +20,7 @@ import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { migrate } from "../../../plugins/stores/sqlite/schema.ts";
 import { onFile, type Options } from "./made.ts";
 import { quiet } from "../../kit/waits.ts";
+import { runs } from "../../kit/effort.ts";
 
 const owner = (instance: string) => ({ instance });
 
@@ -265,7 +266,7 @@ describe("the chain finds", () => {
           expect(await store.verify!()).toEqual([]);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     );
     db.close();
   });
