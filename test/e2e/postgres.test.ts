@@ -46,6 +46,11 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
     await answer.text();
     const { items } = (await gateway.ask("ledger.entries", {})) as { items: { kind: string }[] };
     expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
+    const found = (status: string) => gateway.ask("requests.search", { status, limit: 1 });
+    const [ok, failed] = [await found("ok"), await found("failed")] as { items: object[] }[];
+    expect(ok!.items).toMatchObject([{ model: "demo/echo", status: "ok", calls: [{ n: 1 }] }]);
+    expect(failed).toMatchObject({ items: [] });
+    expect(failed).not.toHaveProperty("next");
     expect(await gateway.ask("store/status", {})).toMatchObject({ form: 1, expand: [], older: 0 });
     expect(await gateway.ask("ledger.verify", {})).toMatchObject({ problems: [] });
   });

@@ -104,7 +104,7 @@ function FilterBar({ range, setRange }: { range: string; setRange: (to: string) 
     const of = (at: number) => localOf(at, zone());
     setRange(word === "custom" ? `${of(now - 86_400_000)}_${of(now)}` : word);
   };
-  return html`<div class="filters">
+  return html`<div class="filters even">
     <${Select} name="Time" value=${custom ? "custom" : range} set=${choose} of=${TIMES} />
     ${custom && html`<${CustomTime} word=${range} set=${setRange} />`}
     <${Filter} word="status" name="Status" of=${STATUSES} />
