@@ -6,6 +6,7 @@ import type {
   KeyRecord,
   Limit,
   LimitCount,
+  LedgerQuery,
   LimitCrossing,
   Price,
   Store,
@@ -126,6 +127,12 @@ const recordsOf = (ask: Ask, s: string): Pick<Reads, "key" | "keys" | "accounts"
   },
 });
 
+const DAY = 86_400_000;
+
+/** The index on times names the rows of a day at most; the ledger's first batches are hardly ever in it. */
+const isBrief = ({ from, to }: LedgerQuery): boolean =>
+  from !== undefined && to !== undefined && to - from <= DAY;
+
 /** Rows, and what they come to. */
 const ledgerOf = (
   reports: Ask,
@@ -143,7 +150,7 @@ const ledgerOf = (
     const from = `pos >= coalesce((SELECT max(pos) FROM ${s}.batch WHERE pos <= ${after} + 1), 0)`;
     const listed = `SELECT b.pos + e.i AS seq, ${SELECTED} FROM`;
     // The batches that come next fill most pages, where no index names the rows. All that there are would be put in order for each.
-    const few = (query.attempt ?? query.upstreamId) !== undefined;
+    const few = (query.attempt ?? query.upstreamId) !== undefined || isBrief(query);
     const near = few
       ? []
       : await reports({

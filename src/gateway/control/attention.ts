@@ -1,4 +1,4 @@
-// What an operator should act on, in one list, the most urgent first. All of it is known elsewhere; here it is chosen and bounded.
+// What an operator should act on, in one list, the most urgent first.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Limit, LimitCount } from "../../plugin/limit.ts";
 import type { CertificateReading, Readings, RestingReading } from "../../plugin/readings.ts";
@@ -64,9 +64,9 @@ export type AttentionItem = { readonly severity: "bad" | "warn" } & (
 
 export interface Attention {
   readonly items: readonly AttentionItem[];
-  /** Items that are not in the list, because it is long enough. */
+  /** How many more there are. */
   readonly omitted: number;
-  /** Limits of keys that were not looked at, because there are too many. */
+  /** Limits of keys that were not checked: there are too many. */
   readonly unchecked: number;
 }
 
@@ -86,14 +86,14 @@ const DAY = 86_400_000;
 const SOON = { certificate: 30 * DAY, model: 60 * DAY };
 const URGENT = { certificate: 7 * DAY, model: 14 * DAY };
 const FULL = 0.8;
-/** Limits that are looked at, and items in an answer. */
+/** Limits that are checked, and items in an answer. */
 const LIMITS = 10_000;
 const ITEMS = 100;
 /** Of cooldowns, of lists and the like. */
 const OF_A_KIND = 20;
 const USED_MODELS = 1_000;
-/** Budgets are looked through no more often. */
-const FRESH_MS = 10_000;
+/** Budgets, and which models were used, are looked through no more often. */
+const FRESH_MS = { budgets: 10_000, used: 300_000 };
 
 type Placed = readonly [item: AttentionItem, path: string | undefined];
 
@@ -101,22 +101,28 @@ export function attentionCommand(of: AttentionOf) {
   const now = of.now ?? wallClock;
   let full: { readonly at: number; readonly found: ReturnType<typeof fullLimits> } | undefined;
   const budgets = () => {
-    if (!full || performance.now() - full.at > FRESH_MS) {
+    if (!full || performance.now() - full.at > FRESH_MS.budgets) {
       full = { at: performance.now(), found: fullLimits(of, now()) };
       full.found.catch(() => (full = undefined));
     }
     return full.found;
   };
+  let read: { readonly at: number; readonly names: ReadonlySet<string> } | undefined;
+  const used = () => {
+    if (!read || performance.now() - read.at > FRESH_MS.used)
+      read = { at: performance.now(), names: usedModels(of.stats, now()) };
+    return read.names;
+  };
   return answering({
     attention: async ({ account }): Promise<Attention> => {
       const { items, unchecked } = await budgets();
-      const own = items
-        .filter(([, path]) => account === undefined || standsIn(path, account))
-        .map(([item]) => item);
+      const own = items.flatMap(([item, path]) =>
+        account === undefined || standsIn(path, account) ? [item] : [],
+      );
       const all = [
         ...(account === undefined ? await ofGateway(of, now()) : []),
         ...own,
-        ...retiring(of, now()),
+        ...retiring(of, now(), used),
       ].toSorted((a, b) => urgency(a) - urgency(b));
       return {
         items: all.slice(0, ITEMS),
@@ -224,7 +230,7 @@ async function fullLimits(
     ),
   ];
   const looked = all.slice(0, LIMITS);
-  const counted = await shelf.counted(looked.map(({ limit }) => limit));
+  const counted = await shelf.counted(looked.map((each) => each.limit));
   const found = counted
     .flatMap((count, i) => {
       const share = shareOf(count);
@@ -260,20 +266,24 @@ const fullOf = (
   resetsAt,
 });
 
-/** Sooner ones first. A catalog lists many more that are not used. */
-function retiring({ built, names, stats }: AttentionOf, now: number): AttentionItem[] {
-  const going = built()
-    .gen.catalogue.list()
-    .flatMap(({ id, provider, retires }) => {
-      const on =
-        retires === undefined || !id.startsWith(`${provider}/`) ? NaN : Date.parse(retires);
-      return on < now + SOON.model ? [{ id, on }] : [];
-    });
-  if (going.length === 0) return [];
+/** In the last 30 days. A month of counts takes a moment to read. */
+function usedModels(stats: AttentionOf["stats"], now: number): ReadonlySet<string> {
   const range = { from: now - 30 * DAY, to: now + 1, step: "hour", by: "model" } as const;
-  const used = new Set(
-    stats.series({ ...range, most: USED_MODELS }).totals.map(({ name }) => name),
-  );
+  return new Set(stats.series({ ...range, most: USED_MODELS }).totals.map(({ name }) => name));
+}
+
+/** Sooner ones first. A catalog lists many more that are not used. */
+function retiring(
+  { built, names }: AttentionOf,
+  now: number,
+  used: () => ReadonlySet<string>,
+): AttentionItem[] {
+  const listed = built().gen.catalogue.list();
+  const going = listed.flatMap(({ id, provider, retires }) => {
+    const on = retires === undefined || !id.startsWith(`${provider}/`) ? NaN : Date.parse(retires);
+    return on < now + SOON.model ? [{ id, on }] : [];
+  });
+  if (going.length === 0) return [];
   const aliases = names();
   return going
     .map(({ id, on }) => ({
@@ -282,7 +292,7 @@ function retiring({ built, names, stats }: AttentionOf, now: number): AttentionI
       model: id,
       on,
       names: [...aliases].filter(([, models]) => models.includes(id)).map(([name]) => name),
-      used: used.has(id),
+      used: used().has(id),
     }))
     .filter((each) => each.used || each.names.length > 0)
     .toSorted((a, b) => a.on - b.on);
