@@ -6,13 +6,15 @@
 //     npm test -- --quick           the commit tier without tests that start a gateway: nothing of test/e2e, test/rig, test/clients
 //     npm run test:ci               the commit and ci tiers
 //     npm run test:nightly          all tiers. A test that fails and then passes fails this run. --shard 1/2 runs one half
+//     … -- --since main             also the nightly test files that are about what was changed since that commit
 //     … -- --save-costs             also writes test/costs.json, by which the next run orders its files
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import { ALONE, FILES, PROGRAMS, TIERS, type Tier } from "./tiers.ts";
+import { affected, changedSince } from "./affected.ts";
+import { ALONE, CI, NIGHTLY, PROGRAMS, TIERS, type Tier } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -22,6 +24,7 @@ const { values: options, positionals: words } = parseArgs({
     tier: { type: "string", default: "commit" },
     quick: { type: "boolean", default: false },
     shard: { type: "string" },
+    since: { type: "string" },
     "save-costs": { type: "boolean", default: false },
   },
 });
@@ -81,12 +84,13 @@ function inShard(_: unknown, at: number): boolean {
   return at % of === shard - 1;
 }
 
-/** Test files that this run does not play. */
+/** Test files that this run leaves out. */
 function leftOut(): string[] {
-  const higher = (Object.keys(FILES) as (keyof typeof FILES)[]).filter((of) => !isIn(of));
+  const since = options.since === undefined ? [] : affected(changedSince(root, options.since));
   return [
     ...ALONE,
-    ...higher.flatMap((of) => FILES[of]),
+    ...(isIn("ci") ? [] : CI),
+    ...(isIn("nightly") ? [] : Object.keys(NIGHTLY).filter((file) => !since.includes(file))),
     ...(options.quick ? WITH_GATEWAY.map((folder) => `${folder}/**`) : []),
   ];
 }

@@ -1,0 +1,49 @@
+// Each test file is in one tier, and what is expensive is not in the commit run.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { affected } from "./affected.ts";
+import { ALONE, CI, NIGHTLY } from "./tiers.ts";
+
+const root = new URL("..", import.meta.url).pathname;
+const listed = [...CI, ...Object.keys(NIGHTLY), ...ALONE];
+/** Processor seconds of each file, as `--save-costs` saved them. */
+const costs = JSON.parse(readFileSync(join(root, "test/costs.json"), "utf8")) as Record<
+  string,
+  number
+>;
+const MOST_SECONDS = 10;
+
+it("lists files that exist, each once", () => {
+  expect(listed.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  expect(listed.filter((file, i) => listed.indexOf(file) !== i)).toEqual([]);
+  const subjects = Object.values(NIGHTLY).flat();
+  const missing = subjects.filter(
+    (path) => !existsSync(join(root, path)) && !existsSync(join(root, `${path}.ts`)),
+  );
+  expect(missing).toEqual([]);
+});
+
+it(`has no file of more than ${MOST_SECONDS} s of processor time in the commit run`, () => {
+  const dear = Object.entries(costs).filter(
+    ([file, seconds]) => seconds > MOST_SECONDS && !listed.includes(file),
+  );
+  expect(dear).toEqual([]);
+});
+
+describe("a change chooses the nightly files that are about it", () => {
+  it("of a store: the fleet, not the plugin kit", () => {
+    const chosen = affected(["plugins/stores/postgres/store.ts"]);
+    expect(chosen).toContain("test/rig/fleet.test.ts");
+    expect(chosen).not.toContain("test/rig/author.test.ts");
+  });
+  it("of a file that everything imports: most of them", () => {
+    expect(affected(["src/model/error.ts"]).length).toBeGreaterThan(
+      Object.keys(NIGHTLY).length / 2,
+    );
+  });
+  it("of a page: none", () => expect(affected(["docs/operators.md"])).toEqual([]));
+  it("of a test file: itself", () => {
+    expect(affected(["test/rig/storm.test.ts"])).toEqual(["test/rig/storm.test.ts"]);
+  });
+});
