@@ -145,22 +145,34 @@ export function undocumented(file: string, source: string): string[] {
   });
 }
 
-const READS_THE_CLOCK =
-  /\bperformance\.now\(\)(?! -)|\bhrtime\b|\bexpect\b.*\bDate\.now\(|\bDate\.now\(\) - [a-z]/;
-const WAITS_BY_ITSELF =
-  /"node:timers\/promises"|^\s*await new Promise\(.*\bsetTimeout\(|\b(?:waitFor|waitUntil|poll)\(/;
-/** What a test is given where it says nothing. */
+/** Ways in which a test depends on how fast the machine is. A monotonic time that is only handed to the code under test is no measurement. */
+const CLOCK_BOUND: Readonly<Record<string, RegExp>> = {
+  "measures elapsed time":
+    /(?:[-+<=]|[^=]>) *performance\.now\(\)|\bperformance\.now\(\) *[-+<>]|\bhrtime\b|\bperformance\.(?:mark|measure)\(|\bconsole\.time\(/,
+  "compares with the wall clock":
+    /\bexpect\b.*\bDate\.now\(|\bDate\.now\(\) - [a-z]|[\w)!] - Date\.now\(\)/,
+  "waits for a fixed time":
+    /"node:timers\/promises"|\bawait new Promise\(.*\bsetTimeout\(|\b(?:waitFor|waitUntil|poll)\(|\bsleep\((?!ms: )/,
+};
+/** Lines that end a test with a limit of its own: `}, 10_000);`, or the number on a line of its own. */
+const LIMIT = /\{ timeout: ([\d_]+)\b|^ {2,6}\}, ([\d_]{6,})\);$/;
+/** What a test is given that names no limit. */
 const GIVEN_MS = 120_000;
+/** Time that only the test itself moves. */
+const OWN_TIME = /\bvi\.useFakeTimers\(|\bnew VirtualClock\(/;
 
-/** Lines of a test that a busy machine may turn red, or that wait otherwise than with `until` and `quiet`, and say no reason. */
-export function hurried(file: string, source: string): string[] {
+/** Lines of a test that a busy machine may turn red, or that wait for a time and not for an event. There are no exceptions. */
+export function clockBound(file: string, source: string): string[] {
+  const ownTime = OWN_TIME.test(source);
   const lines = source.split("\n");
   return lines.flatMap((line, i) => {
-    const limit = /\{ timeout: ([\d_]+)\b/.exec(line)?.[1]?.replaceAll("_", "");
-    const hurries = limit !== undefined && Number(limit) < GIVEN_MS;
-    if (!hurries && !READS_THE_CLOCK.test(line) && !WAITS_BY_ITSELF.test(line)) return [];
-    const above = lines.slice(Math.max(0, i - 2), i).join("\n");
-    return /\/\/ By the clock: \S/.test(above) ? [] : [`${file}:${i + 1} ${line.trim()}`];
+    const own = lines[i + 1]?.trim() === ");" ? /^ +([\d_]{6,}),$/.exec(line)?.[1] : undefined;
+    const limit = (own ?? LIMIT.exec(line)?.slice(1).find(Boolean))?.replaceAll("_", "");
+    const found = Object.keys(CLOCK_BOUND).filter(
+      (name) => !ownTime && CLOCK_BOUND[name]!.test(line),
+    );
+    if (limit !== undefined && Number(limit) < GIVEN_MS) found.push("has less time than others");
+    return found.map((name) => `${file}:${i + 1} ${name}: ${line.trim()}`);
   });
 }
 

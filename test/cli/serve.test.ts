@@ -3,7 +3,8 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { folder, SMALL } from "../kit/command-line.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { insist } from "../kit/program.ts";
+import { until } from "../kit/waits.ts";
 
 const ask = (url: string, key: string, model = "demo/echo") =>
   fetch(`${url}/v1/chat/completions`, {
@@ -193,8 +194,7 @@ test("what is in flight finishes; a second signal cuts it off", async () => {
     await until(async () => (await inFlight()) === 1);
     kill("SIGTERM");
     await line(/stopping when what is in flight is over/);
-    await quiet(400);
-    if (again) kill("SIGTERM");
+    if (again) await insist({ kill, exit }, "SIGTERM");
     else socket.write(body.slice(20));
     expect((await exit).code).toBe(again ? 1 : 0);
     expect(answer).toMatch(

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject, Outcome } from "tollgate/plugin";
 import {
   say,
@@ -18,7 +19,6 @@ import {
 } from "tollgate/testing";
 import { staged } from "../kit/daemon.ts";
 import type { Line } from "../kit/program.ts";
-import { quiet } from "../kit/waits.ts";
 import { settled, type Entry } from "./ledger.ts";
 
 /** What became of one request, as the daemon itself has it. */
@@ -126,7 +126,7 @@ export async function stage(names: readonly string[]): Promise<Stage> {
       const news = () => gateway.log.slice(from);
       const served = () => news().filter((line) => line["served"] !== undefined);
       // The last line may still be on its way; a request that never ends is told by its absence.
-      for (let i = 0; i < 100 && served().length < asked.length; i++) await quiet(10);
+      for (let i = 0; i < 100 && served().length < asked.length; i++) await sleep(10);
       return {
         ...ended,
         asked,

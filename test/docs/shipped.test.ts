@@ -115,7 +115,6 @@ describe("containers", () => {
       expect(problems.filter(({ severity }) => severity === "error")).toEqual([]);
       rmSync(credentials, { recursive: true });
     },
-    60_000,
   );
 
   it("Prometheus and Grafana are told of the same files as everywhere else", () => {

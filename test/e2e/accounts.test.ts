@@ -41,7 +41,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
     beforeAll(async () => {
       up = await upstream(routes);
       at = await startGateway({ yaml: yaml(up.url, store) });
-    }, 60_000);
+    });
     afterAll(async () => {
       await at[Symbol.asyncDispose]();
       await up.close();

@@ -6,7 +6,7 @@ import { askControl } from "../../src/gateway/control/asking.ts";
 import { gone } from "../kit/alive.ts";
 import { folder } from "../kit/command-line.ts";
 import { startGateway } from "../kit/daemon.ts";
-import { quiet } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 
 it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (workers) => {
   await using gateway = await startGateway({
@@ -23,7 +23,7 @@ it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (wo
   };
   process.kill(gateway.pid, "SIGUSR2");
   let ended = 0;
-  for (; next === gateway.pid; await quiet(2)) {
+  await until(async () => {
     const status = (await gateway.ask("status").catch((error: unknown) => {
       // What it was asked as it went is asked again: that is no news of a gateway that does not run.
       if (faultOf(error)?.code !== "gateway_ended") throw error;
@@ -32,7 +32,8 @@ it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (wo
     next = status?.pid ?? next;
     if (status && next !== gateway.pid && status.state === "starting")
       expect(status.before?.pid).toBe(gateway.pid);
-  }
+    return next !== gateway.pid;
+  });
   expect(ended).toBeLessThan(5);
 });
 

@@ -1,11 +1,12 @@
 // SIGUSR1 opens the debugger of Node: any user of the machine can connect to it and run code in that process. No process of a running gateway
 // opens one, whichever of them receives the signal, and none of them ends.
+import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { readFileSync } from "node:fs";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { childrenOf, isAlive } from "../kit/alive.ts";
 import { startGateway } from "../kit/daemon.ts";
-import { quiet } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 import { GUARD } from "./outside/broken.ts";
 
 const yaml = `workers: 2
@@ -34,7 +35,15 @@ it("is opened by no process of a gateway, and no process ends: primary, workers,
     expect(told.includes("--disable-sigusr1"), words).toBe(true);
     process.kill(pid, "SIGUSR1");
   }
-  await quiet(500);
+  // A program that has not been told otherwise has opened one by then.
+  const other = spawn(process.execPath, ["--inspect-port=0", "-e", "setInterval(() => {}, 1_000)"]);
+  onTestFinished(() => void other.kill("SIGKILL"));
+  let said = "";
+  other.stderr.on("data", (text: Buffer) => (said += text.toString()));
+  await until(() => {
+    other.kill("SIGUSR1");
+    return said.includes("Debugger listening");
+  });
   expect(all.filter(({ pid }) => !isAlive(pid))).toEqual([]);
   expect(await answers(9229)).toBe(false);
   const status = (await at.ask("status")) as { workers: readonly object[] };

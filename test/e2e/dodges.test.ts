@@ -4,7 +4,7 @@ import type { Entry, JsonObject } from "tollgate/plugin";
 import { parse } from "../../src/lib/key.ts";
 import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { biller, priced, type Biller, wished } from "../rig/biller.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 
 const PRICE = `price: { input: 3, cache_read: 0.3, output: 15 }`;
 const yaml = (url: string, hold: string) => `
@@ -108,10 +108,9 @@ describe("leaving early", () => {
         () => 0,
       );
       const seen = upstream.bill.length;
-      while (
-        upstream.bill.length === seen &&
-        (await Promise.race([asked, quiet(2)])) === undefined
-      );
+      let over = false;
+      void asked.then(() => (over = true));
+      await until(() => upstream.bill.length > seen || over);
       away.abort();
       if ((await asked) === 429) refused++;
       await settled(expected, id);

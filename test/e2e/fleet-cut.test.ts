@@ -5,7 +5,7 @@ import type { JsonObject } from "tollgate/plugin";
 import { json, upstream, type TestUpstream } from "tollgate/testing";
 import { startFleet, type Fleet } from "../kit/fleet.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 
 const yaml = (url: string) => `
 frontends: [images]
@@ -94,7 +94,6 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     // Its slice is worth thousands: what ends it is the time that it was given.
     await until(async () => (await draw(1)) === 503);
     const billed = up.bill.length;
-    await quiet(1_000);
     for (let n = 0; n < 10; n++) expect(await draw(1)).toBe(503);
     node!.road.mend();
     await until(async () => (await draw(1)) === 401);

@@ -4,7 +4,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
 import { startGateway } from "../kit/daemon.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { insist } from "../kit/program.ts";
+import { until } from "../kit/waits.ts";
 
 const GUARD = `
 export default {
@@ -106,8 +107,5 @@ providers: { demo: { use: demo } }
     expect(res.status, await res.text()).toBe(200);
     expect(res.headers.get("connection")).toBe("close");
   }
-  // Within this time it is the echo of a terminal.
-  await quiet(400);
-  gateway.kill("SIGTERM");
-  expect((await gateway.exit).code).toBe(0);
+  expect((await insist(gateway, "SIGTERM")).code).toBe(0);
 });

@@ -37,7 +37,7 @@ export default defineObserver({
 /** Fails at each batch, and takes its time over it. */
 const BROKEN = `
 export default { "~tollgate": "observer", api: 1, name: "broken", summary: "Fails", sends: "nowhere",
-  setup: () => ({ async seen() { await new Promise((r) => setTimeout(r, 300)); throw new Error("no luck"); }, told() { throw new Error("nor here"); } }) };
+  setup: () => ({ async seen() { for (let n = 0; n < 1000; n++) await new Promise(setImmediate); throw new Error("no luck"); }, told() { throw new Error("nor here"); } }) };
 `;
 
 interface Counts {

@@ -75,7 +75,7 @@ describe("a guard in Python", () => {
     await guardAt(socket);
     await until(async () => (await ask(at, "a word"))[0] === 200);
     expect((await ask(at, "a secret word"))[0]).toBe(403);
-  }, 90_000);
+  });
 });
 
 describe("a config that asks for more than can stand outside", () => {

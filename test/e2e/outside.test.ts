@@ -3,8 +3,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { childrenOf, gone } from "../kit/alive.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { workedBy } from "../kit/processor.ts";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { quiet, until } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 import { GUARD } from "./outside/broken.ts";
 
 const YAML = (workers: number) => `workers: ${workers}
@@ -179,7 +180,6 @@ describe("a plugin in a child", () => {
       // It may be away for a moment more.
       await until(async () => (await ask(at, "hello")).status === 200);
     },
-    90_000,
   );
 });
 
@@ -200,7 +200,9 @@ describe("the children of a gateway", () => {
     const all = outsideOf(at);
     expect(all.length).toBeGreaterThan(0);
     void ask(at, "do:loop;").catch(() => {});
-    await quiet(300);
+    // Its processor time grows for as long as it loops.
+    const before = all.map(workedBy);
+    await until(() => all.some((pid, i) => workedBy(pid) > before[i]! + 200));
     process.kill(at.pid, "SIGKILL");
     for (const pid of all) await gone(pid);
   });

@@ -1,11 +1,16 @@
 // A loop that stands, and an end that hangs: the process is not there for ever, and says where it was.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { until } from "../kit/waits.ts";
 
 /** Stands when it is asked to, and never lets go of an outcome when it is asked to. */
 const HANGING = `
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { defineMiddleware } from "tollgate/plugin";
+const note = (what) => writeFileSync(join(import.meta.dirname, what), "");
 export default defineMiddleware({
   api: 1, name: "hanging", summary: "Stands", sends: "nowhere",
   setup: () => ({
@@ -13,12 +18,15 @@ export default defineMiddleware({
       if (x.headers["x-hang"] === "loop") standStill(x);
     },
     settle(x) {
-      if (x.headers["x-hang"] === "settle") return new Promise(() => {});
+      if (x.headers["x-hang"] === "settle") return note("settles"), new Promise(() => {});
     },
   }),
 });
 function standStill(x) {
-  for (let i = 0; ; i++) if (i % 1e9 === -1) return x.id;
+  note("stands");
+  // It takes no processor time, so that it stands as long on a busy machine.
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  for (;;) if (Atomics.wait(cell, 0, 0, 10) === "not-equal") return x.id;
 }
 `;
 const yaml = (more: string) => `${more}
@@ -37,10 +45,12 @@ const ask = (at: Daemon, hang = "") =>
     (answer) => answer.text().then(() => answer.status),
     () => 0,
   );
+/** Waits until the middleware has come so far. */
+const noted = ({ dir }: Daemon, what: string) => until(() => existsSync(join(dir, what)));
 const STOOD = /the process stood for 10 s/;
 
 /** Started one after the other; they stand all at once. */
-const starting = ["", "workers: 2", "drain: 1s", "", "drain: 1s"];
+const starting = ["", "workers: 2", "drain: 1s", "drain: 1s", "drain: 1s"];
 const ready: Daemon[] = [];
 beforeAll(async () => {
   for (const more of starting) ready.push(await start(more));
@@ -72,18 +82,24 @@ describe.concurrent("a process whose loop stands", () => {
   it("hears no signal, and ends all the same", async () => {
     const at = ready[2]!;
     void ask(at, "loop");
-    await quiet(300);
+    await noted(at, "stands");
     at.kill("SIGTERM");
     await at.exit;
   });
 
   it("is none when it was held: a machine may sleep", async () => {
-    const at = ready[3]!;
+    const [at, other] = [ready[3]!, ready[0]!];
+    void ask(at, "settle");
+    await noted(at, "settles");
     at.kill("SIGSTOP");
-    await quiet(13_000);
+    // It is held for as long as it takes until another one is ended for standing still.
+    await other.exit;
     at.kill("SIGCONT");
-    await quiet(2_500);
     expect(await ask(at)).toBe(200);
+    // The thread that would have ended it has looked since then, for it ends what hangs.
+    at.kill("SIGTERM");
+    await at.exit;
+    expect(at.log.some(({ msg }) => /did not end in the time it had/.test(msg))).toBe(true);
     expect(at.log.some(({ msg }) => STOOD.test(msg))).toBe(false);
   });
 });
@@ -91,7 +107,7 @@ describe.concurrent("a process whose loop stands", () => {
 it.concurrent("an end that hangs is over within the drain time and a little more", async () => {
   const at = ready[4]!;
   void ask(at, "settle");
-  await quiet(3_000);
+  await noted(at, "settles");
   at.kill("SIGTERM");
   await at.exit;
   expect(at.log.some(({ msg }) => /did not end in the time it had/.test(msg))).toBe(true);

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { say, speaking, upstream } from "tollgate/testing";
 import { inStore } from "../kit/other-store.ts";
 import { startGateway } from "../kit/daemon.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { insist } from "../kit/program.ts";
+import { turns, until } from "../kit/waits.ts";
 
 /** More by hand (`SAVES=1000`). */
 const SAVES = Number(process.env["SAVES"] ?? 60);
@@ -57,7 +58,7 @@ describe("reload", () => {
           } catch (error) {
             failures.push(String(error));
           }
-          await quiet(10);
+          await turns();
         }
       };
       const streams = async () => {
@@ -170,10 +171,9 @@ describe("an end", () => {
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping when"));
     // Two in one breath are one: a terminal and npm both pass a Ctrl-C on.
-    await quiet(1_200);
-    gateway.kill("SIGTERM");
-    await expect(res.text()).rejects.toThrow();
-    await gateway.exit;
+    const cut = expect(res.text()).rejects.toThrow();
+    await insist(gateway, "SIGTERM");
+    await cut;
 
     await using idle = await startGateway({ yaml: yaml(up.url, 0) });
     idle.kill("SIGINT");

@@ -24,7 +24,8 @@ import {
 } from "tollgate/testing";
 import { blame } from "../../src/walk/upstream/blame.ts";
 import { requestOutcome } from "../../src/walk/stations/request-outcome.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { clock, type Clock } from "../kit/clock.ts";
+import { turns, until } from "../kit/waits.ts";
 
 const CHAT = "/v1/chat/completions";
 const HELLO = say("Hello").usage({ input: 10, output: 2 });
@@ -43,6 +44,10 @@ const ear = (
     setup: () => ({ ...more, seen: (batch) => void heard.push(...batch) }),
   });
 
+/** Of the test that runs. */
+let time: Clock | undefined;
+const SLOW_MS = 5_000;
+
 /** Does what the message says. */
 const moody = defineMiddleware({
   api: 1,
@@ -52,7 +57,11 @@ const moody = defineMiddleware({
   setup: () => ({
     async inspect(_request, x) {
       const said = JSON.stringify(x.body["messages"]);
-      if (said.includes("wait")) await quiet(20);
+      if (said.includes("wait")) {
+        await turns(1);
+        time!.skip(20);
+        await turns(1);
+      }
       if (said.includes("refuse")) fail("content_policy", "No.", { code: "guarded" });
       if (said.includes("break")) throw new Error("no luck");
     },
@@ -73,7 +82,9 @@ beforeAll(async () => {
   up = await upstream({
     "POST /busy/chat/completions": json({ error: { message: "Busy." } }, 503),
     "POST /v1/chat/completions": async (asked) => {
-      if (asked.json().model === "slow") await quiet(120);
+      if (asked.json().model === "slow") time!.skip(SLOW_MS);
+      if (asked.json().model === "silent")
+        return { ...HELLO.to(asked), cut: { after: "nothing", how: "stall" } };
       return HELLO.to(asked);
     },
   });
@@ -164,6 +175,7 @@ describe("a record", () => {
   });
 
   it("says what hooks did, and nothing of those that let it pass", async () => {
+    time = clock();
     /** On a busy machine any hook may be one that was waited for. */
     const acted = (record: RequestRecord) =>
       record.hooks?.filter(({ did }) => did !== "waited").map(({ ms: _ms, ...more }) => more) ?? [];
@@ -182,15 +194,16 @@ describe("a record", () => {
     const { record } = await told("up/m", "wait");
     const inspect = record.hooks!.find((one) => one.hook === "inspect");
     expect(inspect).toMatchObject({ plugin: "middleware.moody", did: "waited" });
-    expect(inspect!.ms).toBeGreaterThanOrEqual(15);
+    expect(inspect!.ms).toBeGreaterThanOrEqual(20);
     // A provider's failure that passes through a hook is not the hook's.
     expect(acted((await told("busy/m")).record)).toEqual([]);
   });
 
   it("tells the gateway's own time from that of a provider and of a client", async () => {
+    time = clock();
     const { record } = await told("up/slow");
-    expect(record.ms).toBeGreaterThanOrEqual(110);
-    expect(record.ownMs).toBeLessThan(record.ms - 100);
+    expect(record.ms).toBeGreaterThanOrEqual(SLOW_MS);
+    expect(record.ownMs).toBeLessThan(record.ms - SLOW_MS + 1);
     const before = heard.length;
     const body = JSON.stringify({ model: "up/m", messages: [{ role: "user", content: "Hello." }] });
     const req = ask(at.url + CHAT, {
@@ -198,23 +211,26 @@ describe("a record", () => {
       headers: { "content-type": "application/json", "content-length": body.length },
     });
     req.write(body.slice(0, 9));
-    await quiet(120);
+    await turns();
+    time.skip(SLOW_MS);
     req.end(body.slice(9));
     await until(() => heard.length > before);
-    expect(heard[before]!.ms).toBeGreaterThanOrEqual(110);
-    expect(heard[before]!.ownMs).toBeLessThan(heard[before]!.ms - 100);
+    expect(heard[before]!.ms).toBeGreaterThanOrEqual(SLOW_MS);
+    expect(heard[before]!.ownMs).toBeLessThan(heard[before]!.ms - SLOW_MS + 1);
   });
 
   it("of a client that goes away is of a canceled request", async () => {
     const before = heard.length;
     const gone = new AbortController();
-    setTimeout(() => gone.abort(), 40);
-    await fetch(at.url + CHAT, {
+    const asked = fetch(at.url + CHAT, {
       method: "POST",
       signal: gone.signal,
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ model: "up/slow", messages: [{ role: "user", content: "Hello." }] }),
+      body: JSON.stringify({ model: "up/silent", messages: [{ role: "user", content: "Hello." }] }),
     }).catch(() => {});
+    await until(() => up.requests.at(-1)?.json().model === "silent");
+    gone.abort();
+    await asked;
     await until(() => heard.length === before + 1);
     expect(heard.at(-1)).toMatchObject({ outcome: "canceled", status: 499 });
   });

@@ -8,7 +8,8 @@ import { said } from "../kit/command-line.ts";
 import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 
 /** Waits, or fails and is passed over, as the message says. */
-const MOODY = `import { defineMiddleware } from "tollgate/plugin";
+const MOODY = `import { execFile } from "node:child_process";
+import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
   api: 1,
   name: "moody",
@@ -17,7 +18,7 @@ export default defineMiddleware({
   setup: () => ({
     async inspect(_request, x) {
       const said = JSON.stringify(x.body.messages);
-      if (said.includes("wait")) await new Promise((done) => setTimeout(done, 30));
+      if (said.includes("wait")) await new Promise((done) => execFile(process.execPath, ["--version"], done));
       if (said.includes("break")) throw new Error("no luck");
     },
   }),

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { defineFrontend, fail, isFilePart, type Route } from "tollgate/plugin";
 import { gateway, type TestGateway } from "tollgate/testing";
-import { quiet, until } from "../kit/waits.ts";
+import { settled, turns, until } from "../kit/waits.ts";
 
 const MIB = 1024 * 1024;
 /** What the iterables of this test did. */
@@ -226,7 +226,7 @@ describe("an answer piece by piece", () => {
     }
     expect(seen.aborted).toBe(1);
     const before = seen.pulled;
-    await quiet(50);
+    await turns();
     expect(seen.pulled).toBe(before);
   });
 
@@ -236,12 +236,7 @@ describe("an answer piece by piece", () => {
     socket.pause();
     socket.write("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n");
     await until(() => seen.pulled > 0);
-    let before = -1;
-    await until(async () => {
-      before = seen.pulled;
-      await quiet(300);
-      return before === seen.pulled;
-    });
+    const before = await settled(() => seen.pulled, 1_000);
     // What a socket's two ends hold, and no more.
     expect(seen.pulled * 64 * 1024).toBeLessThan(32 * MIB);
     socket.resume();

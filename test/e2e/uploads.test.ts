@@ -3,8 +3,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { request, type ClientRequest, type IncomingMessage } from "node:http";
-// By the clock: a client that sends slowly is what is tried; nothing is judged by how long it took.
-import { setTimeout as sleep } from "node:timers/promises";
 import { json, type UpstreamRequest } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { staged, type Staged } from "../kit/daemon.ts";
@@ -120,7 +118,7 @@ describe("one file", () => {
       req.write(
         body.subarray(Math.floor((body.length * i) / 20), Math.floor((body.length * (i + 1)) / 20)),
       );
-      await sleep(50);
+      await reached();
       if (i < 19) expect(at.up.requests).toHaveLength(0);
     }
     req.end();
@@ -134,7 +132,7 @@ describe("one file", () => {
     for (const share of [0.01, 0.5, 0.99]) {
       const req = open(body.length);
       req.write(body.subarray(0, Math.floor(body.length * share)));
-      await sleep(100);
+      await reached();
       req.destroy();
     }
     expect((await sent(form(wav(1)))).status).toBe(200);
@@ -142,6 +140,9 @@ describe("one file", () => {
     expect((await rows()).length).toBe(before + 1);
   });
 });
+
+/** Waits for an answer of the gateway on another way: what was sent before has come to it, too. */
+const reached = () => at.gateway.ask("status");
 
 describe("a form that means two things", () => {
   const REFUSED: readonly (readonly [string, () => Buffer, number, string])[] = [

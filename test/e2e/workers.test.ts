@@ -11,8 +11,9 @@ import { askControl } from "../../src/gateway/control/asking.ts";
 import type { Status } from "../../src/gateway/types.ts";
 import { isAlive } from "../kit/alive.ts";
 import { startGateway, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
+import { insist } from "../kit/program.ts";
 import { tollgate } from "../kit/command-line.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { turns, until } from "../kit/waits.ts";
 
 /** Answers whole at once; streams a word every 50 ms until it is let go of. */
 async function upstream() {
@@ -89,11 +90,12 @@ type Asking = { key?: string; stream?: boolean };
 
 /** What a process is too busy for at this moment is asked again: on a slow machine that is no answer to what is tried here. */
 async function ask(gateway: Daemon, of: Asking = {}): Promise<Got> {
-  for (;;) {
-    const got = await askOnce(gateway, of);
-    if (got.status !== 503 || !(await got.text).includes("gateway_overloaded")) return got;
-    await quiet(50);
-  }
+  let got!: Got;
+  await until(async () => {
+    got = await askOnce(gateway, of);
+    return got.status !== 503 || !(await got.text).includes("gateway_overloaded");
+  });
+  return got;
 }
 
 /** Each on a connection of its own, or one process would answer all. */
@@ -379,7 +381,7 @@ describe("workers: 2", () => {
     const pids = await pidsOf(gateway);
     // As a terminal or an init system does it: every process is told.
     for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
-    await quiet(300);
+    await gateway.line(/^stopping when/);
     expect(isAlive(pids[0]!) && isAlive(pids[1]!)).toBe(true);
     up.letGo();
     for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
@@ -396,7 +398,7 @@ describe("workers: 2", () => {
     const all = Array.from({ length: 8 }, () =>
       ask(gateway).catch((error: Error) => error.message),
     );
-    await quiet(100);
+    await turns();
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping"));
     for (const pid of pids) process.kill(pid, "SIGCONT");
@@ -415,9 +417,7 @@ describe("workers: 2", () => {
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping when"));
     expect(gateway.log.find((l) => l.msg.startsWith("stopping when"))!["inFlight"]).toBe(6);
-    await quiet(500);
-    gateway.kill("SIGTERM");
-    expect((await gateway.exit).code).toBe(1);
+    expect((await insist(gateway, "SIGTERM")).code).toBe(1);
     await using next = await start(up.base, { dir: gateway.dir });
     const rows = (await entries(next)).filter(({ kind }) => kind === "settle");
     expect(rows.map(({ state }) => state)).toEqual(Array(6).fill("estimated"));
@@ -446,10 +446,11 @@ describe("workers: 2", () => {
     const heard: Status[] = [];
     let up = false;
     const coming = startGateway({ yaml: file, dir }).finally(() => (up = true));
-    for (; !up; await quiet(5)) {
+    await until(async () => {
       const status = await askControl(join(dir, "state"), "status").catch(() => undefined);
       if (status) heard.push(status as unknown as Status);
-    }
+      return up;
+    });
     await using gateway = await coming;
     const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
     expect([...new Set(before)]).toEqual(["starting"]);

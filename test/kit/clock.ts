@@ -7,6 +7,12 @@ import { onTestFinished } from "vitest";
 export interface Clock {
   /** Moves the clock forward and runs all timers that fall due, each at its own time and in their order. */
   skip(ms: number): void;
+  /** From now on only `skip` moves the clock and fires timers. */
+  stop(): void;
+  /** Time passes by itself again. */
+  go(): void;
+  /** Milliseconds, as the code under test reads them. */
+  now(): number;
 }
 
 export interface ClockOptions {
@@ -18,36 +24,26 @@ interface Due {
   at: number;
   readonly every: number | undefined;
   readonly run: () => void;
+  /** Its time came while the clock was stopped. */
+  late?: boolean;
 }
+
+type Timers = Map<NodeJS.Timeout, Due>;
 
 /** Replaces the clock and the timers until the test ends. Time also passes by itself, as before. Timers that exist already are not moved. */
 export function clock({ wall = false }: ClockOptions = {}): Clock {
   const now = performance.now.bind(performance);
   let ahead = 0;
-  const passed = () => now() + ahead;
-  const due = new Map<NodeJS.Timeout, Due>();
+  let stoppedAt: number | undefined;
+  const passed = () => (stoppedAt ?? now()) + ahead;
+  const due: Timers = new Map();
   const undo = [
     put(performance, "now", passed),
-    ...timers(due, passed),
-    ...(wall
-      ? [
-          put(
-            Date,
-            "now",
-            (
-              (real) => () =>
-                Math.floor(real() + ahead)
-            )(Date.now),
-          ),
-        ]
-      : []),
+    ...timers(due, passed, () => stoppedAt !== undefined),
+    ...(wall ? [put(Date, "now", wallOf(passed, Date.now() - passed()))] : []),
   ];
   syncBuiltinESMExports();
-  onTestFinished(() => {
-    for (const back of undo) back();
-    syncBuiltinESMExports();
-  });
-  return {
+  const time: Clock = {
     skip(ms) {
       const end = passed() + ms;
       for (let next = first(due, end); next; next = first(due, end)) {
@@ -61,15 +57,33 @@ export function clock({ wall = false }: ClockOptions = {}): Clock {
       }
       ahead += Math.max(0, end - passed());
     },
+    stop() {
+      stoppedAt ??= now();
+    },
+    go() {
+      if (stoppedAt === undefined) return;
+      ahead -= now() - stoppedAt;
+      stoppedAt = undefined;
+      for (const [timer, { late }] of due) if (late) timer.refresh();
+    },
+    now: passed,
   };
+  onTestFinished(() => {
+    time.go();
+    for (const back of undo) back();
+    syncBuiltinESMExports();
+  });
+  return time;
 }
 
-function first(due: ReadonlyMap<NodeJS.Timeout, Due>, end: number) {
+function first(due: Timers, end: number) {
   let found: [NodeJS.Timeout, Due] | undefined;
   for (const one of due)
     if (one[1].at <= end && (found === undefined || one[1].at < found[1].at)) found = one;
   return found;
 }
+
+const wallOf = (passed: () => number, began: number) => () => Math.floor(began + passed());
 
 /** Puts `value` in the place of a property. Returns what undoes it. */
 function put<T extends object, K extends keyof T>(of: T, name: K, value: T[K]): () => void {
@@ -79,7 +93,7 @@ function put<T extends object, K extends keyof T>(of: T, name: K, value: T[K]): 
 }
 
 /** Timers that fire by themselves as always, and are known to the clock. */
-function timers(due: Map<NodeJS.Timeout, Due>, passed: () => number): (() => void)[] {
+function timers(due: Timers, passed: () => number, stopped: () => boolean): (() => void)[] {
   const real = { setTimeout, setInterval, clearTimeout };
   const known = (timer: NodeJS.Timeout, ms: number, every: boolean, run: () => void) => {
     due.set(timer, { at: passed() + ms, every: every ? ms : undefined, run });
@@ -90,8 +104,14 @@ function timers(due: Map<NodeJS.Timeout, Due>, passed: () => number): (() => voi
     };
     return timer;
   };
+  const isHeld = (timer: NodeJS.Timeout) => {
+    const one = due.get(timer);
+    if (one) one.late = stopped();
+    return stopped();
+  };
   const timeout = (run: (...args: any[]) => void, ms = 1, ...args: unknown[]) => {
     const timer = real.setTimeout(() => {
+      if (isHeld(timer)) return;
       due.delete(timer);
       run(...args);
     }, ms);
@@ -99,6 +119,7 @@ function timers(due: Map<NodeJS.Timeout, Due>, passed: () => number): (() => voi
   };
   const interval = (run: (...args: any[]) => void, ms = 1, ...args: unknown[]) => {
     const timer = real.setInterval(() => {
+      if (isHeld(timer)) return;
       const one = due.get(timer);
       if (one) one.at = passed() + ms;
       run(...args);

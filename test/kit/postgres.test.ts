@@ -8,7 +8,8 @@ import {
   type Postgres,
 } from "./postgres.ts";
 import { tcpProxy } from "./tcp-proxy.ts";
-import { quiet, until } from "./waits.ts";
+import { clock } from "./clock.ts";
+import { turns, until } from "./waits.ts";
 
 describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   let postgres: Postgres;
@@ -32,10 +33,12 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   });
 
   it("says nothing while it is frozen, and all of it afterwards", async () => {
+    await using road = await tcpProxy(postgres);
     postgres.freeze();
     let said: string | undefined;
-    const asked = rows().then((text) => (said = text));
-    await quiet(200);
+    const asked = rows(road.through(url)).then((text) => (said = text));
+    await until(() => road.open === 1);
+    await turns();
     expect(said).toBeUndefined();
     postgres.thaw();
     expect(await asked).toBe("1");
@@ -49,17 +52,26 @@ describe.skipIf(!hasPostgres())("a PostgreSQL of its own", () => {
   it("behind a road that is slow, silent, reset and cut", async () => {
     await using road = await tcpProxy(postgres);
     const through = road.through(url);
+    const time = clock();
+    time.stop();
     road.delay(30);
-    // By the clock: at least one way there and one back.
-    const began = performance.now();
-    expect(await rows(through)).toBe("1");
-    expect(performance.now() - began).toBeGreaterThan(60);
+    const began = time.now();
+    let late: string | undefined;
+    void rows(through).then((text) => (late = text));
+    await until(() => {
+      time.skip(5);
+      return late !== undefined;
+    });
+    expect(late).toBe("1");
+    // At least one way there and one back.
+    expect(time.now() - began).toBeGreaterThan(60);
+    time.go();
     road.delay(0);
     road.hold();
     let said: string | undefined;
     const asked = rows(through).then((text) => (said = text));
     await until(() => road.open === 1);
-    await quiet(100);
+    await turns();
     expect(said).toBeUndefined();
     road.free();
     expect(await asked).toBe("1");

@@ -82,6 +82,23 @@ export interface Served {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
+/** Sends a signal until the program has ended. A second one shortly after the first is taken for the same one. */
+export async function insist(
+  { kill, exit }: Pick<Served, "kill" | "exit">,
+  signal: NodeJS.Signals,
+) {
+  let over = false;
+  void exit.then(() => (over = true));
+  await until(
+    () => {
+      if (!over) kill(signal);
+      return over;
+    },
+    () => `an end after ${signal}`,
+  );
+  return exit;
+}
+
 /** `tollgate serve` on a free port, as soon as it listens. */
 export async function serve({ args, ...of }: ProgramOptions): Promise<Served> {
   const child = program({ ...of, args: ["serve", "--port", "0", ...args] });

@@ -6,6 +6,8 @@ export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
   /** Connections now. */
   readonly open: number;
+  /** Connections so far, with those that were refused. */
+  readonly made: number;
   /** The address with this road's port. */
   through(url: string): string;
   /** Each way; bytes keep their order. */
@@ -33,7 +35,9 @@ export async function tcpProxy({
   const pairs = new Set<Pair>();
   const road: Road = { delayMs: 0, held: false };
   let away = false;
+  let made = 0;
   const server = createServer({ noDelay: true }, (client) => {
+    made++;
     if (away) return void client.resetAndDestroy();
     const pair = new Pair(client, connect({ host, port: leads, noDelay: true }), road);
     pairs.add(pair);
@@ -48,6 +52,9 @@ export async function tcpProxy({
     port,
     get open() {
       return pairs.size;
+    },
+    get made() {
+      return made;
     },
     through(url) {
       const way = new URL(url);

@@ -8,12 +8,16 @@ const HANGS_MS = 100_000;
 const now = performance.now.bind(performance);
 const pause = sleep;
 
-/** Waits until `fact` is true, and fails with the text of `what` if it never is. */
+/**
+ * Waits until `fact` is true, and fails with the text of `what` if it never is. `withinMs`: for a time that operators are promised, ten
+ * times that time.
+ */
 export async function until(
   fact: () => boolean | Promise<boolean>,
   what: () => string = () => "what is waited for",
+  withinMs = HANGS_MS,
 ): Promise<void> {
-  for (const end = now() + HANGS_MS; !(await fact()); await pause(5))
+  for (const end = now() + withinMs; !(await fact()); await pause(5))
     if (now() > end) throw new Error(`It has not come to pass: ${what()}.`);
 }
 
@@ -37,6 +41,3 @@ export async function settled<T>(value: () => T, many = 200): Promise<T> {
   }
   return last;
 }
-
-/** A while in which something must not come, or that another must outlast. What has to come is waited for with `until`. */
-export const quiet = (ms: number): Promise<void> => pause(ms);

@@ -17,6 +17,8 @@ import type { Call } from "../../src/plugin/call.ts";
 import type { NativeEndpoint } from "../../src/plugin/provider.ts";
 import { sniff } from "../../src/protocols/images/index.ts";
 import { asking, context, freeze, grammar } from "../../src/testing/index.ts";
+import { clock } from "../kit/clock.ts";
+import { until } from "../kit/waits.ts";
 import { chatRequest } from "../kit/requests.ts";
 
 const { endpoints } = await demo.setup({ pace_ms: 5 }, context().ctx);
@@ -216,10 +218,18 @@ describe("chat", () => {
   });
 
   it("slow takes its time, and stops when nobody wants it any more", async () => {
-    // By the clock: no less than this, which a busy machine cannot break.
-    const began = performance.now();
-    await said("slow", request([user("20 words")]));
-    expect(performance.now() - began).toBeGreaterThan(95);
+    const time = clock();
+    time.stop();
+    const began = time.now();
+    let over = false;
+    const saying = said("slow", request([user("20 words")])).then(() => (over = true));
+    await until(() => {
+      time.skip(over ? 0 : 5);
+      return over;
+    });
+    await saying;
+    expect(time.now() - began).toBeGreaterThan(95);
+    time.go();
     const gone = new AbortController();
     const events = chat.run(request([user("100000")]), callOf("slow", { signal: gone.signal }), {});
     setTimeout(() => gone.abort(), 20);

@@ -4,7 +4,7 @@ import { eventStream, json, upstream, type TestUpstream } from "tollgate/testing
 import { png } from "../protocols/images/pictures.ts";
 import { gateway, type TestGateway } from "tollgate/testing";
 import { KEY, ONE_KEY } from "../kit/one-key.ts";
-import { quiet, until } from "../kit/waits.ts";
+import { turns, until } from "../kit/waits.ts";
 
 const data = png(32, 24).toString("base64");
 const drawn = {
@@ -28,7 +28,7 @@ beforeAll(async () => {
   up = await upstream({
     "POST /v1beta/models/gemini-3-pro-image:generateContent": async () => {
       most = Math.max(most, ++open);
-      await quiet(20);
+      await turns(200);
       open--;
       if (failing-- > 0)
         return json({ error: { code: 400, message: "No.", status: "INVALID_ARGUMENT" } }, 400);

@@ -218,7 +218,6 @@ async function commits(
     await store.apply(traffic.batch(2, Date.now()));
     took.push(performance.now() - due);
     due = performance.now() + APART_MS;
-    // By the clock: it is a pace.
     await new Promise((resolve) => setTimeout(resolve, APART_MS));
   }
   took.sort((a, b) => a - b);

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLedger } from "../../src/gateway/services/ledger-queue.ts";
 import { reserve, settle } from "../../src/testing/store.ts";
-import { quiet } from "../kit/waits.ts";
 import { onFile } from "../plugins/stores/made.ts";
 
 const [file, run, before, rate, aloneMs] = process.argv.slice(2) as [
@@ -24,7 +23,7 @@ async function call(n: number): Promise<void> {
   const began = performance.now();
   await ledger.reserve(reserve(attempt, { key: "live", at: Date.now() }));
   waits.push(performance.now() - began);
-  await quiet(5);
+  await sleep(5);
   await ledger.settle(settle(attempt, { at: Date.now(), costNano: 3n }));
   say(`settled ${attempt}`);
 }
@@ -35,7 +34,7 @@ const traffic = (async () => {
   for (let n = 0; ; n++) {
     const one = call(n).finally(() => under.delete(one));
     under.add(one);
-    await quiet(Math.max(1, began + ((n + 1) * 1_000) / Number(rate) - Date.now()));
+    await sleep(Math.max(1, began + ((n + 1) * 1_000) / Number(rate) - Date.now()));
   }
 })();
 
@@ -46,7 +45,6 @@ function p99(): number {
   return all[Math.floor(all.length * 0.99)] ?? 0;
 }
 
-// By the clock: it is a pace.
 await sleep(Number(aloneMs));
 const alone = p99();
 say("begins");

@@ -12,7 +12,7 @@ import { blame } from "../../src/walk/upstream/blame.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
-// By the clock: attempts read it themselves, and no result here hangs on how much of it passes.
+/** Attempts read it themselves, and no result here depends on how much time passes. */
 const clock = () => performance.now();
 
 const TIMES = { totalMs: 60_000, classes: new Map() };

@@ -36,7 +36,7 @@ const limited = ({ house }: Stage, candidate: HostCandidate, retryAfterMs: numbe
   house.rests.failed(
     candidate,
     { kind: "rate_limited", message: "Busy.", retryAfterMs },
-    // By the clock: what was asked before the last rest ended would be no news.
+    // What was asked before the last rest ended would be no news.
     callFacts({ started: performance.now() }),
   );
 
@@ -67,7 +67,7 @@ describe("a route hook", () => {
     const [rest] = s.house.rests.list();
     expect(seen[1]).toEqual({ a: { until: rest!.until, why: "rate_limited" }, b: undefined });
     expect([bad.asked.length, up.asked.length]).toEqual([1, 2]);
-    // By the clock: an answer of now ends it.
+    // An answer of now ends it.
     s.house.rests.answered(calls[0] as HostCandidate, performance.now(), "k1");
     await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[2]).toEqual({ a: undefined, b: undefined });

@@ -135,7 +135,7 @@ describe.each(Object.entries(PATHS))("a refusal at %s", (_, [path, body]) => {
           res.headers.get("x-tollgate-attempts"),
         ]).toEqual([null, "0"]);
       }
-  }, 60_000);
+  });
 });
 
 it("a limit of the gateway names no provider, no attempt, and one time", async () => {
@@ -220,7 +220,6 @@ describe("an official SDK", () => {
           ]);
         }
     },
-    60_000,
   );
 });
 

@@ -1,9 +1,9 @@
 // What becomes of a request when a hook fails, hook by hook: it throws what is no refusal, or it takes too long.
-// By the clock: what is tried here is how long a hook may take, against waits that are several times as long.
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { fail, type Context, type Hooks, type ModelEvent, type Reply } from "tollgate/plugin";
+import { clock } from "../kit/clock.ts";
 import { backend, scene, type Scene } from "../kit/scene.ts";
+import { turns } from "../kit/waits.ts";
 import { toy } from "./toy.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
@@ -16,10 +16,10 @@ const mistake = (): never => {
 
 async function asked(
   hook: NonNullable<Scene["hooks"]>[number],
-  of: { slow?: number; body?: object; upstream?: number } = {},
+  of: { slow?: () => void; body?: object; upstream?: number } = {},
 ) {
   await using up = await backend(async (_req, res) => {
-    await sleep(of.slow ?? 0);
+    of.slow?.();
     res.writeHead(of.upstream ?? 200, { "content-type": "application/json" });
     res.end(of.upstream ? '{"error":"busy"}' : JSON.stringify(ANSWER));
   });
@@ -102,8 +102,10 @@ describe("an attempt", () => {
   });
 
   it("has all its time again after the provider's head, however long that took", async () => {
-    const slow = { ...around(async (reply) => (await sleep(50), reply)), timeoutMs: 250 };
-    expect(await asked(slow, { slow: 900 })).toMatchObject({ status: 200, rows: ["unpriced"] });
+    const time = clock();
+    const late = () => time.skip(9_000);
+    const hook = { ...around(async (reply) => (await turns(1), late(), reply)), timeoutMs: 15_000 };
+    expect(await asked(hook, { slow: late })).toMatchObject({ status: 200, rows: ["unpriced"] });
   });
 
   it("that fails after the head ends the call, and what was sent is billed", async () => {
@@ -161,11 +163,12 @@ describe("an attempt", () => {
 
   it("that wakes up late asks nothing any more", async () => {
     let late: Promise<unknown> | undefined;
+    let over = Promise.withResolvers<void>();
     const hook: Hooks = {
       attempt: (_call, next) =>
         new Promise((_, reject) => {
           const wake = async () => {
-            await sleep(700);
+            await over.promise;
             return next();
           };
           late = wake().catch((error: Error) => error.message);
@@ -176,7 +179,9 @@ describe("an attempt", () => {
       ["refuse", 0],
       ["pass", 1],
     ] as const) {
+      over = Promise.withResolvers();
       expect((await asked({ ...hook, timeoutMs: 100, onError })).asked).toBe(count);
+      over.resolve();
       expect(await late).toMatch(/given up/);
     }
   });
@@ -188,6 +193,7 @@ describe("admit", () => {
       res.setHeader("content-type", "application/json");
       res.end(JSON.stringify(ANSWER));
     });
+    const time = clock();
     let read = false;
     await using s = await scene({
       frontend: toy(),
@@ -195,14 +201,15 @@ describe("admit", () => {
       hooks: [
         {
           admit: async (x) => ((read = (await x.read()).model === "p/m"), undefined),
-          timeoutMs: 100,
+          timeoutMs: 15_000,
         },
       ],
     });
     const body = new ReadableStream<Uint8Array>({
       async start(to) {
         to.enqueue(Buffer.from('{"model":"p/m",'));
-        await sleep(800);
+        await turns();
+        time.skip(20_000);
         to.enqueue(Buffer.from('"text":"hi"}'));
         to.close();
       },
@@ -301,13 +308,12 @@ describe("what is never passed over", () => {
         expect(got.rows).toMatchObject([{ state: "estimated" }]);
         expect(got.rests).toEqual([]);
       },
-      10_000,
     );
   });
 
   // An author who writes JavaScript is told by no compiler. A promise that fails unheard would end the process.
   describe.each([
-    ["comes to its end later", async () => sleep(1)],
+    ["comes to its end later", () => turns(1)],
     ["fails later", async () => mistake()],
   ] as const)("a promise where none is waited for, that %s", (_how, promise) => {
     const late = promise as never;

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { fail, type Hooks, type ModelEvent } from "tollgate/plugin";
 import { Conduct } from "../../src/walk/conduct.ts";
+import { clock } from "../kit/clock.ts";
 import { backend, scene, type Scene } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
 import { toy } from "./toy.ts";
@@ -176,13 +177,9 @@ describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => 
     ]);
     expect(h.s.house.conducts.list()).toMatchObject([{ plugin: "middleware.m0", hook: name }]);
     broken = false;
-    // By the clock: it is put forward, and nothing is measured.
-    const now = performance.now();
-    vi.spyOn(performance, "now").mockReturnValue(now + 6_000);
+    clock().skip(6_000);
     const probe = h.ask();
-    onTestFinished(() => void vi.restoreAllMocks());
     await until(() => asked === 6);
-    vi.mocked(performance.now).mockRestore();
     expect((await probe).status).toBe(200);
     expect(h.s.notices.at(-1)).toMatchObject({ type: "released" });
   });

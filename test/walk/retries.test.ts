@@ -207,7 +207,7 @@ describe.each(LANES)("from %s into %s", (from, into) => {
     });
     const ask = async (one: Case) => {
       const { at, other, stream } = one;
-      // By the clock: its budget of retries is no part of this table.
+      // Its budget of retries is no part of this table.
       for (let i = 0; i < 50; i++) s.house.rests.budget("k1").add(performance.now());
       const before = up.requests.length;
       up.script({ [`POST /${at}/*`]: [one.reaction, hello] });

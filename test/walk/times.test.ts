@@ -21,7 +21,6 @@ const quick = { ...times, firstByteMs: 60_000 };
 
 function call(headers: object, stream: boolean, reasoning = false): HostCall {
   const provider = { timeouts: { connectMs: 1, ...times, classes: new Map([["quick", quick]]) } };
-  // By the clock: a call that begins now.
   const inner = { req: { headers }, started: performance.now() };
   return {
     info: info("chat", reasoning),

@@ -537,7 +537,7 @@ describe("delivery", () => {
       }),
       { numRuns: 40 },
     );
-  }, 20_000);
+  });
 
   it("what is beyond its room is lost and counted; the file stays small however much passes through", async () => {
     const path = folder();

@@ -28,7 +28,7 @@ import {
 } from "../../../plugins/observers/otlp/shapes.ts";
 import { newTraceId } from "../../../src/lib/trace-context.ts";
 import { requestRecord } from "../../kit/request-record.ts";
-import { quiet, until } from "../../kit/waits.ts";
+import { turns, until } from "../../kit/waits.ts";
 import { decode, itemsOf } from "./decoded.ts";
 
 const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {
@@ -416,7 +416,7 @@ describe("batches", () => {
           const send = async ({ count }: Items) => {
             expect(++under).toBe(1);
             expect(count).toBeLessThanOrEqual(batch);
-            await quiet(0);
+            await turns(1);
             under--;
             return Math.floor((count * taken) / 100);
           };
@@ -429,7 +429,7 @@ describe("batches", () => {
             });
             added += many;
             expect(batches.waiting).toBeLessThanOrEqual(queue);
-            if (pause) await quiet(1);
+            if (pause) await turns(1);
           }
           await batches.flush();
           expect([batches.waiting, counts.sent + counts.dropped]).toEqual([0, added]);
@@ -447,7 +447,7 @@ describe("batches of a burst", () => {
       made++;
       return frameOf("http/protobuf", "traces", {}).empty();
     };
-    const send = async ({ count }: Items) => (await quiet(0), count);
+    const send = async ({ count }: Items) => (await turns(1), count);
     const counts = { sent: 0, dropped: 0 };
     const batches = new Batches({ queue: 100, batch: 10, delayMs: 1 }, counts, { empty, send });
     for (let burst = 0; burst < 20; burst++) {

@@ -2,7 +2,7 @@
 import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
-import { quiet } from "../../kit/waits.ts";
+import { turns } from "../../kit/waits.ts";
 
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });
@@ -39,7 +39,7 @@ async function client(c: number): Promise<never> {
         usage: { output: 5 },
         costNano: cost,
       });
-      await quiet(1);
+      await turns(1);
     }
     await ledger.settle(settle(attempt, { at: Date.now(), costNano: cost }));
     say(`settled ${attempt} ${cost}`);

@@ -12,7 +12,6 @@ it("with each look, though its own answers come a little later", async () => {
   try {
     let beats = 0;
     const ask = async ({ text }: Question): Promise<readonly Row[]> => {
-      // By the clock: the test has its own, which stands still in between.
       await new Promise((resolve) => setTimeout(resolve, TRIP_MS));
       if (text.includes("RETURNING epoch")) return [{ epoch: "1" }];
       if (!text.includes("beat_1")) return [];

@@ -8,7 +8,7 @@ import type { Entry } from "tollgate/plugin";
 import { say, speaking, upstream } from "tollgate/testing";
 import { slowFsync } from "../../kit/in-c.ts";
 import { startGateway } from "../../kit/daemon.ts";
-import { quiet, until } from "../../kit/waits.ts";
+import { until } from "../../kit/waits.ts";
 
 /** So long that a busy machine, which keeps an answer for a hundred times what it takes, does not look like a commit. */
 const SLOW_MS = 1_000;
@@ -42,41 +42,28 @@ providers:
         messages: [{ role: "user", content: `${n}` }],
       }),
     });
-  // By the clock: a disk that is slower than all else by a hundred times.
-  const spent = async <T>(work: Promise<T>) => {
-    const before = performance.now();
-    return [await work, performance.now() - before] as const;
-  };
   for (let n = 0; n < 10; n++) await (await ask(n)).text();
   writeFileSync(slow, String(SLOW_MS));
 
-  let over = false;
-  const lags: number[] = [];
-  const watching = (async () => {
-    while (!over) {
-      const [health, ms] = await spent(fetch(`${at.url}/healthz`).then((res) => res.text()));
-      expect(health).not.toBe("");
-      lags.push(ms);
-      await quiet(10);
-    }
-  })();
-  const answers = await Promise.all(
-    Array.from({ length: AT_ONCE }, (_, n) =>
-      spent(ask(n).then(async (res) => ({ status: res.status, text: await res.text() }))),
-    ),
+  let [over, healthy] = [0, 0];
+  const answers = Promise.all(
+    Array.from({ length: AT_ONCE }, async (_, n) => {
+      const res = await ask(n);
+      const text = await res.text();
+      over++;
+      return { status: res.status, text };
+    }),
   );
-  over = true;
-  await watching;
-  for (const [{ status, text }, ms] of answers) {
+  // Before the first answer there are two commits. A loop that stood still for them would answer no more than one or two of these.
+  while (over === 0) {
+    expect(await (await fetch(`${at.url}/healthz`)).text()).not.toBe("");
+    if (over === 0) healthy++;
+  }
+  expect(healthy).toBeGreaterThan(5);
+  for (const { status, text } of await answers) {
     expect(status).toBe(200);
     expect(text).toMatch(/Hello/);
-    // Two barriers, each a commit of its own.
-    expect(ms).toBeGreaterThan(2 * SLOW_MS);
   }
-  // While a commit took its time, the event loop answered others at once.
-  lags.sort((a, b) => a - b);
-  expect(lags.length).toBeGreaterThan(20);
-  expect(lags[Math.floor(lags.length / 2)]).toBeLessThan(SLOW_MS / 4);
   writeFileSync(slow, "0");
   let settles: Entry[] = [];
   // An answer does not wait for ever until its bill is written.

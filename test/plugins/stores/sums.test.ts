@@ -15,7 +15,7 @@ import * as fc from "fast-check";
 import type { Entry, ResultPage, StoreCommand, Total } from "../../../src/plugin/store.ts";
 import { createTotals, isCounted, matches, type TotalsQuery } from "../../../src/store/index.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { quiet } from "../../kit/waits.ts";
+import { turns } from "../../kit/waits.ts";
 import { makeSqlite } from "./made.ts";
 import { Keeper } from "../../../plugins/stores/sqlite/keeper.ts";
 import { Prune } from "../../../plugins/stores/sqlite/prune.ts";
@@ -394,7 +394,7 @@ it("threads that are killed while they sum up leave sums of whole commits, or no
         }).flat(),
       );
     void store.totals(asked).catch(() => {});
-    await quiet(round * 25);
+    await turns(round * 500);
     store = await made.crash();
     await store.open({ instance: `after-${round}` });
     const totals = await store.totals(asked);

@@ -1,6 +1,7 @@
 // How work grows: the same shape at several sizes. It runs where little of the stack is left, so that what recurses, or spreads a list over arguments, falls.
 import assert from "node:assert/strict";
 import { faultOf } from "tollgate/plugin";
+import { spent } from "../../kit/processor.ts";
 
 /** Made once; what it returns is run, and only that is measured. */
 export type Shape = (n: number) => () => unknown;
@@ -14,8 +15,8 @@ const FLOOR_MS = 4;
 /** Fails on growth beyond linear, and on any throw that is no fault. `n`: pieces. */
 export function linear(shape: Shape, n: number): void {
   // Other work on the machine makes one look like many: only processor time convicts.
-  const { wall } = measured(shape(n));
-  if (wall > FLOOR_MS && wall > MOST * measured(shape(n / TIMES)).wall) convict(shape, n);
+  const { elapsed } = measured(shape(n));
+  if (elapsed > FLOOR_MS && elapsed > MOST * measured(shape(n / TIMES)).elapsed) convict(shape, n);
 }
 
 function convict(shape: Shape, n: number): void {
@@ -46,23 +47,19 @@ function mean(shape: Shape, n: number): number {
   return spent / runs;
 }
 
-function measured(run: () => unknown): { wall: number; processor: number } {
-  let [wall, processor] = [0, 0];
+function measured(run: () => unknown): ReturnType<typeof spent> {
+  let found = { elapsed: 0, processor: 0 };
   narrowly(() => {
-    const cpu = process.threadCpuUsage();
-    // By the clock: a first look that acquits, and is free. It convicts none.
-    const since = performance.now();
-    try {
-      run();
-    } catch (error) {
-      // To refuse is an answer.
-      if (!faultOf(error)) throw error;
-    }
-    wall = performance.now() - since;
-    const { user, system } = process.threadCpuUsage(cpu);
-    processor = (user + system) / 1000;
+    found = spent(() => {
+      try {
+        run();
+      } catch (error) {
+        // To refuse is an answer.
+        if (!faultOf(error)) throw error;
+      }
+    });
   });
-  return { wall, processor };
+  return found;
 }
 
 /** Frames that are left: enough for 64 levels of anything, too few for a level or an argument for each part. */

@@ -3,10 +3,10 @@
 import { execFile } from "node:child_process";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { childrenOf, isAlive } from "../../kit/alive.ts";
 import { type Daemon, startGateway } from "../../kit/daemon.ts";
-import { quiet } from "../../kit/waits.ts";
 import { GUARD } from "../../e2e/outside/broken.ts";
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./site.ts";
@@ -126,7 +126,7 @@ ${PROVIDERS}`,
       wrong.push(`a child sends signals by ${sent ?? "nothing: it was not asked"}`);
   }
   for (const { pid } of before) if (isAlive(pid)) process.kill(pid, "SIGUSR1");
-  await quiet(500);
+  await sleep(500);
   const gone = before.filter(({ pid }) => !isAlive(pid));
   if (gone.length > 0) wrong.push(`${gone.length} of ${before.length} processes have ended`);
   if (await answers(DEBUGGER)) wrong.push(`a debugger listens on ${DEBUGGER}`);

@@ -330,7 +330,7 @@ describe.each(stores)("over the %s store", (_name, make, numRuns) => {
       ),
       { numRuns },
     );
-  }, 30_000);
+  });
 });
 
 /** After everything, once more. */

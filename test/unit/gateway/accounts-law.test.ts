@@ -146,5 +146,5 @@ describe.each(stores)("over the %s store", (_name, make) => {
     );
     expect(refused).toBeGreaterThan(0);
     for (const worker of workers) await worker.close();
-  }, 60_000);
+  });
 });

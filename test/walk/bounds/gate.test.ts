@@ -19,11 +19,9 @@ function scene(most: number, waitMs = 1_000) {
     enter(who: string) {
       const one = { who, state: "waits" as (typeof came)[number]["state"], after: 0 };
       came.push(one);
-      // By the clock: the test puts it forward.
       const began = performance.now();
       const over = (state: "in" | "refused") => {
         one.state = state;
-        // By the clock: the test puts it forward.
         one.after = performance.now() - began;
       };
       try {

@@ -267,7 +267,6 @@ class SimulatedCall {
       headers,
       stage,
     } = x["~"].make(candidate["~"].i) as Outcome;
-    // By the clock: a virtual one.
     await new Promise((resolve, reject) => {
       setTimeout(resolve, ms);
       this.#call.onEnd(reject);

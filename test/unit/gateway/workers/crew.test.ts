@@ -1,7 +1,7 @@
 // What may happen to a worker at the moment at which the crew looks elsewhere. Real processes, which only say what they
 // are told to be.
 import cluster from "node:cluster";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
@@ -18,15 +18,26 @@ import { until } from "../../../kit/waits.ts";
 
 const LINK = new URL("../../../../src/gateway/workers/link.ts", import.meta.url).href;
 
-/** `order.env` says how long it takes, and where the first one to commit writes its process id, for the second one to kill it. */
+/**
+ * `order.env` names a folder, in which it notes what it begins to prepare, and a file in it that it waits for; and where the first one to commit
+ * writes its process id, for the second one to kill it.
+ */
 const PROGRAM = `
+import { existsSync, watch, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createLink } from ${JSON.stringify(LINK)};
 let next = 0, now = 0, env = {};
 createLink(process, {
   prepare: async ({ number, env: said }) => {
     env = said;
-    // By the clock: what a worker takes.
-    await new Promise((done) => setTimeout(done, Number(env.ms)));
+    if (env.folder) {
+      writeFileSync(join(env.folder, "begun-" + number + "-" + process.pid), "");
+      await new Promise((done) => {
+        const look = () => existsSync(join(env.folder, "go-" + number)) && (watching.close(), done());
+        const watching = watch(env.folder, look);
+        look();
+      });
+    }
     next = number;
     return [];
   },
@@ -34,10 +45,15 @@ createLink(process, {
     now = next;
     const { first } = env;
     if (first === undefined) return;
-    const { readFileSync, writeFileSync } = await import("node:fs");
-    try { process.kill(Number(readFileSync(first, "utf8")), "SIGKILL"); } catch { writeFileSync(first, String(process.pid)); }
-    // By the clock: the same.
-    await new Promise((done) => setTimeout(done, 200));
+    const { readFileSync } = await import("node:fs");
+    if (!existsSync(first)) return writeFileSync(first, String(process.pid));
+    const other = Number(readFileSync(first, "utf8"));
+    process.kill(other, "SIGKILL");
+    // Until its parent has noticed.
+    for (;;) {
+      try { process.kill(other, 0); } catch { return; }
+      await new Promise((next) => setImmediate(next));
+    }
   },
   abandon() {}, lists() {}, forget() {},
   status: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], resting: [], quarantined: [] }),
@@ -50,11 +66,11 @@ createLink(process, {
 process.on("disconnect", () => process.exit());
 `;
 
-const order = (number: number, ms: number, more: WorkerConfig["env"] = {}): WorkerConfig => ({
+const order = (number: number, env: WorkerConfig["env"] = {}): WorkerConfig => ({
   number,
   file: undefined,
   texts: new Map() as never,
-  env: { ms: String(ms), ...more },
+  env,
   overrides: {},
 });
 
@@ -101,24 +117,33 @@ let crew: WorkerPool | undefined;
 afterEach(() => crew?.kill());
 
 it("who takes a dead one's place while the others build a change has it too", async () => {
-  crew = await made(2, order(1, 300));
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-crew-"));
+  const go = (number: number) => join(folder, `go-${number}`);
+  const begun = (number: number) =>
+    readdirSync(folder).filter((name) => name.startsWith(`begun-${number}-`)).length;
+  writeFileSync(go(1), "");
+  crew = await made(2, order(1, { folder }));
   expect(await crew.open()).toEqual([]);
-  const before = pids();
-  process.kill(before[0]!, "SIGKILL");
-  await until(() => pids().some((pid) => !before.includes(pid)));
-  expect(await crew.change(order(2, 1_500), (() => {}) as never)).toEqual([]);
+  rmSync(go(1));
+  process.kill(pids()[0]!, "SIGKILL");
+  await until(() => begun(1) === 3);
+  const changed = crew.change(order(2, { folder }), (() => {}) as never);
+  await until(() => begun(2) > 0);
+  writeFileSync(go(1), "");
+  writeFileSync(go(2), "");
+  expect(await changed).toEqual([]);
   await until(async () => (await crew!.status()).length === 2);
   expect(await generations(crew)).toEqual([2, 2]);
 });
 
 it("one that dies while the port opens is not counted on", async () => {
   const first = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "first");
-  crew = await made(2, order(1, 10, { first }));
+  crew = await made(2, order(1, { first }));
   await expect(crew.open()).rejects.toThrow("A worker has ended (SIGKILL)");
 });
 
 it("a stop ends whoever cannot stop by itself", async () => {
-  crew = await made(2, order(1, 10, { stays: "yes" }));
+  crew = await made(2, order(1, { stays: "yes" }));
   expect(await crew.open()).toEqual([]);
   await crew.close(100);
   expect(pids()).toEqual([]);
