@@ -7,6 +7,8 @@
 //     npm run test:ci               the commit and ci tiers
 //     npm run test:nightly          all tiers. A test that fails and then passes fails this run. --shard 1/2 runs one half
 //     … -- --since main             also the nightly test files that are about what was changed since that commit
+//     … -- --no-tools               only the tests
+//     … -- --config <file>          another config of vitest
 //     … -- --save-costs             also writes test/costs.json, by which the next run orders its files
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,6 +25,8 @@ const { values: options, positionals: words } = parseArgs({
   options: {
     tier: { type: "string", default: "commit" },
     quick: { type: "boolean", default: false },
+    "no-tools": { type: "boolean", default: false },
+    config: { type: "string", default: "test/vitest.config.ts" },
     shard: { type: "string" },
     since: { type: "string" },
     "save-costs": { type: "boolean", default: false },
@@ -169,6 +173,7 @@ async function build(): Promise<void> {
 
 /** One after the other, next to the tests, most of which wait most of the time. */
 async function tools(): Promise<void> {
+  if (options["no-tools"]) return;
   for (const [name, command] of Object.entries(TOOLS)) await single(name, command);
 }
 
@@ -201,7 +206,7 @@ async function vitest(args: readonly string[]) {
   rmSync(report, { force: true });
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   const ended = await run(
-    ["vitest", "run", "--config=test/vitest.config.ts", ...reporters, ...args],
+    ["vitest", "run", `--config=${options.config}`, ...reporters, ...args],
     printFinished(),
   );
   return { ...ended, ...countsIn(report) };
@@ -240,7 +245,7 @@ function countsIn(report: string) {
     },
     files: (testResults as { name: string; status: string }[])
       .filter(({ status }) => status === "failed")
-      .map(({ name }) => relative(root, name)),
+      .map(({ name }) => (name.startsWith(root) ? relative(root, name) : name)),
   };
 }
 
