@@ -36,14 +36,15 @@ it("is opened by no process of a gateway, and no process ends: primary, workers,
     process.kill(pid, "SIGUSR1");
   }
   // A program that has not been told otherwise has opened one by then.
-  const other = spawn(process.execPath, ["--inspect-port=0", "-e", "setInterval(() => {}, 1_000)"]);
+  const program = "console.log('up'); setInterval(() => {}, 1_000)";
+  const other = spawn(process.execPath, ["--inspect-port=0", "-e", program]);
   onTestFinished(() => void other.kill("SIGKILL"));
   let said = "";
-  other.stderr.on("data", (text: Buffer) => (said += text.toString()));
-  await until(() => {
-    other.kill("SIGUSR1");
-    return said.includes("Debugger listening");
-  });
+  for (const out of [other.stdout, other.stderr])
+    out.on("data", (text: Buffer) => (said += text.toString()));
+  await until(() => said.includes("up"));
+  other.kill("SIGUSR1");
+  await until(() => said.includes("Debugger listening"));
   expect(all.filter(({ pid }) => !isAlive(pid))).toEqual([]);
   expect(await answers(9229)).toBe(false);
   const status = (await at.ask("status")) as { workers: readonly object[] };
