@@ -2,7 +2,8 @@
 import { Readable, Writable } from "node:stream";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Outcome, Reserve, Settle } from "tollgate/plugin";
+import { defineMiddleware, type Outcome, type Reserve, type Settle } from "tollgate/plugin";
+import { startGateway } from "tollgate/testing";
 import type { HedgeDelays } from "../../src/model/hedge.ts";
 import { walk } from "../../src/walk/walk.ts";
 import { backend, scene } from "../kit/scene.ts";
@@ -326,3 +327,74 @@ function request() {
     socket: { remoteAddress: "127.0.0.1" },
   });
 }
+
+/** A chat that never answers, or after a while. */
+const chat = (ms: number | undefined) =>
+  backend((_req, res) => {
+    if (ms === undefined) return;
+    setTimeout(() => {
+      res.setHeader("content-type", "application/json");
+      const message = { role: "assistant", content: "Hello." };
+      const choices = [{ index: 0, message, finish_reason: "stop" }];
+      const usage = { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 };
+      const head = { id: "u", object: "chat.completion", created: 1, model: "m" };
+      res.end(JSON.stringify({ ...head, choices, usage }));
+    }, ms);
+  });
+
+it.each([
+  ["both calls fit into a hard budget", 1_000_000, undefined, 2, "b"],
+  ["one of them fits: the other is not made", 150_000, 150, 1, "a"],
+] as const)("%s", async (_name, max, ms, attempts, provider) => {
+  await using a = await chat(ms);
+  await using b = await chat(0);
+  const of = (base: string) =>
+    `{ use: openai-compatible, with: { base_url: "${base}/v1", models: false }, models: { m: { price: { input: "1", output: "2" } } } }`;
+  let calls: Outcome["calls"] = [];
+  const door = defineMiddleware({
+    api: 1,
+    name: "door",
+    summary: "Identifies every client",
+    sends: "nowhere",
+    setup: () => ({
+      admit: (x) =>
+        x.identify({
+          id: "client",
+          limits: [{ scope: "client", unit: "nano_usd", max: BigInt(max), per: "total" }],
+        }),
+      settle: (_x, outcome) => void (calls = outcome.calls),
+    }),
+  });
+  await using at = await startGateway({
+    config: `store: memory
+answer_headers: [x-tollgate-attempts, x-tollgate-provider, x-tollgate-cost]
+frontends: [chat-completions]
+middleware: [door, { use: limits, with: { hold: hard } }]
+providers: { a: ${of(a.base)}, b: ${of(b.base)} }
+models: { m: { candidates: [a/m, b/m], hedge: 20ms } }
+`,
+    plugins: { door },
+  });
+  const res = await fetch(`${at.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer x" },
+    body: JSON.stringify({
+      model: "m",
+      max_tokens: 20,
+      messages: [{ role: "user", content: "Hi" }],
+    }),
+  });
+  const told = await res.text();
+  expect(res.status, told).toBe(200);
+  expect(res.headers.get("x-tollgate-attempts")).toBe(String(attempts));
+  expect(res.headers.get("x-tollgate-provider")).toBe(provider);
+  await until(() => calls.length === attempts);
+  const spent = calls.reduce((sum, { costNano }) => sum + costNano!, 0n);
+  expect(spent).toBeLessThanOrEqual(BigInt(max));
+  expect(Math.round(Number(res.headers.get("x-tollgate-cost")) * 1e9)).toBe(Number(spent));
+  expect(b.asked).toHaveLength(attempts - 1);
+  // The call that was canceled is billed by an estimate, and the one that answered is the last one.
+  expect(calls.map(({ state }) => state)).toEqual(
+    attempts === 2 ? ["estimated", "exact"] : ["exact"],
+  );
+});
