@@ -1,7 +1,8 @@
 // What a release ships beside the code: versions that agree, an entry in the changelog, and containers whose files fit together.
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { entryOf, flaws, published } from "../../.build/release.ts";
@@ -44,6 +45,22 @@ describe("a release", () => {
     expect(
       flaws({ ...fine, changelog: "## 1.2.3, 2027-01-31\n\n## 1.2.2\n\n- Before.\n" }),
     ).toHaveLength(1);
+  });
+
+  it("every relative link of the package leads to a file of the package", () => {
+    const packing = ["pack", "--dry-run", "--json", "--ignore-scripts", "--loglevel=error"];
+    const said = execFileSync("npm", packing, { cwd: ROOT, encoding: "utf8" });
+    const files = [...said.matchAll(/"path": "([^"]+)"/g)].map(([, path]) => path!);
+    const pages = files.filter((path) => path.endsWith(".md") && !path.startsWith("dist/"));
+    expect(pages).toEqual(expect.arrayContaining(["README.md", "docs/plugins/begin.md"]));
+    const astray = pages.flatMap((page) =>
+      Array.from(read(page).matchAll(/\]\((?!https?:|mailto:|#)([^)\s#]+)[^)]*\)/g), ([, link]) =>
+        normalize(join(dirname(page), link!)).replace(/\/$/, ""),
+      )
+        .filter((to) => !files.some((path) => path === to || path.startsWith(`${to}/`)))
+        .map((to) => `${page}: ${to}`),
+    );
+    expect(astray).toEqual([]);
   });
 
   it("packages may be published: a licence, what they hold, and nothing private", () => {
