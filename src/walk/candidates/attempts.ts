@@ -1,6 +1,6 @@
 // Which candidate is called next for one request, and when. Those that are in no cooldown come in their order; then those that failed,
-// are in no cooldown and may be called once more; then those in cooldown, the one that succeeds most often first. A cooldown only orders
-// candidates: the last one is always called, unless its provider said how long it refuses all requests of the account. Nothing here is
+// are in no cooldown and may be called once more; then those in cooldown, the one that succeeds most often first. One that works again and
+// still fails far more often than one in cooldown comes after it. A cooldown only orders candidates: the last one is always called, unless its provider said how long it refuses all requests of the account. Nothing here is
 // made or counted where the first one answers.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { againAfter, STAGES, type CallStage } from "../../model/retry.ts";
@@ -107,7 +107,11 @@ export class Attempts {
       const candidate = this.#candidates[this.#place]!;
       const { target } = candidate["~"];
       const pass = target.well ? "plain" : target.enter(this.#now, this.#who);
-      if (!pass) {
+      const rested = this.#rested ?? [];
+      if (
+        !pass ||
+        (pass === "plain" && this.#x["~"].gen.rests.isWorse(candidate, rested, this.#who))
+      ) {
         (this.#rested ??= []).push(candidate);
         continue;
       }
@@ -157,15 +161,9 @@ export class Attempts {
     return this.#turn(candidate, 0, false, "spare");
   }
 
-  /** How good a candidate in cooldown is, beside others. */
+  /** How good a candidate in cooldown is, compared with others. */
   #promise(candidate: HostCandidate): number {
-    const { target } = candidate["~"];
-    const state = this.#restOf(candidate)?.state;
-    return (
-      (target.full(this.#who) ? 0 : 2) +
-      (state === "refused" || state === "told" ? 0 : 1) +
-      target.score
-    );
+    return this.#x["~"].gen.rests.promise(candidate, this.#who);
   }
 
   get #now(): number {

@@ -13,6 +13,8 @@ import { UpstreamTarget } from "../targets/upstream-target.ts";
 /** A broken promise is not mended in a minute, and each try would break it for one more client. */
 const DISTRUST_MS = 3_600_000;
 const MOST = 10_000;
+/** By so much the share of calls that succeed must be larger for a candidate in cooldown to be called before one that works again. */
+const FAR = 0.2;
 
 /** What rests, why, and until when. `model` null: all of the credential's. */
 export interface Rest {
@@ -155,6 +157,22 @@ export class RestingTargets {
   /** The same, as it is judged here. */
   rest({ "~": { target } }: HostCandidate, who: string): TargetRest | undefined {
     return target.well ? undefined : target.rest(this.#now(), who);
+  }
+
+  /** How good a candidate in cooldown is, compared with others. */
+  promise(candidate: HostCandidate, who: string): number {
+    const { target } = candidate["~"];
+    const state = this.rest(candidate, who)?.state;
+    return (
+      (target.full(who) ? 0 : 2) + (state === "refused" || state === "told" ? 0 : 1) + target.score
+    );
+  }
+
+  /** Whether a candidate that works again still fails far more often than one in cooldown: that one is called first. */
+  isWorse(candidate: HostCandidate, inCooldown: readonly HostCandidate[], who: string): boolean {
+    if (candidate["~"].target.well) return false;
+    const promise = this.promise(candidate, who) + FAR;
+    return inCooldown.some((one) => this.promise(one, who) > promise);
   }
 
   all(): RestingReading[] {

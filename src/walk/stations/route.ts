@@ -229,14 +229,15 @@ function planned(
   if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
   const who = clientOf(x);
   const rested = chosen.filter((candidate) => rests.resting(candidate, who));
-  const fresh =
-    rested.length === 0 ? chosen : chosen.filter((candidate) => !rested.includes(candidate));
-  if (rested.length > 0)
-    of.findings.rested = rested.flatMap((candidate) => {
-      const why = rests.resting(candidate, who)?.why;
-      return why ? [{ candidate, why }] : [];
-    });
-  return { candidates: [...fresh, ...rested], others, on, resolution, out };
+  if (rested.length === 0) return { candidates: chosen, others, on, resolution, out };
+  const isLast = (one: HostCandidate) => rested.includes(one) || rests.isWorse(one, rested, who);
+  const last = chosen.filter(isLast);
+  const first = chosen.filter((one) => !last.includes(one));
+  of.findings.rested = rested.flatMap((candidate) => {
+    const why = rests.resting(candidate, who)?.why;
+    return why ? [{ candidate, why }] : [];
+  });
+  return { candidates: [...first, ...last], others, on, resolution, out };
 }
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>

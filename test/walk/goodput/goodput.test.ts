@@ -13,6 +13,11 @@ it.each(CASES)("$name: $targets targets, $processes processes", async ({ upstrea
   expect(await judged(load(shape), upstreams)).toEqual([]);
 });
 
+it("a candidate that works again and fails far more often is called after a better one in cooldown", async () => {
+  const of = load({ targets: 2, processes: 1, rates: { a: 20 }, seed: 11 });
+  expect(await judged(of, PATTERNS["the first is better than the others"]!)).toEqual([]);
+});
+
 const poisoned =
   (failing: ReturnType<ReturnType<Upstreams>>): Upstreams =>
   () =>
