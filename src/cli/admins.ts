@@ -6,7 +6,7 @@ import { fail } from "../model/error.ts";
 import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
 import { expiryOf } from "./expiry.ts";
 import { storeDoor } from "./store.ts";
-import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { clean, columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const WHERE = "In the running gateway, or in its store while none runs.";
 
@@ -14,6 +14,15 @@ interface AdminAnswer {
   readonly secret?: string;
   readonly admin?: ShownAdmin;
   readonly admins?: readonly ShownAdmin[];
+  /** Of gateway.yaml. */
+  readonly tokens?: readonly { readonly name: string; readonly role: string }[];
+  readonly oidc?: {
+    readonly roles: readonly {
+      readonly group: string;
+      readonly role: string;
+      readonly account?: string;
+    }[];
+  } | null;
 }
 
 const part = (
@@ -64,7 +73,7 @@ const parts: Readonly<Record<string, Part>> = {
     "list",
     {
       usage: "admins list [options]",
-      about: `Lists admin tokens of the store with their roles, ended ones too. ${WHERE}`,
+      about: `Lists admin tokens with their roles, ended ones too: those of the store, those of gateway.yaml, and the roles of the identity provider's groups. ${WHERE}`,
       options: PLACE,
       examples: ["tollgate admins list"],
     },
@@ -88,23 +97,46 @@ export const command: CliCommand = group(
   parts,
 );
 
-function tell({ secret, admin, admins = admin ? [admin] : [] }: AdminAnswer): void {
+function tell({ secret, admin, admins = admin ? [admin] : [], ...file }: AdminAnswer): void {
   if (secret !== undefined) {
     say(secret);
     remark(paintRemark("gray", `${admin!.id}: shown this once. Keep it where it is safe.`));
     return;
   }
-  if (admins.length === 0) return remark("There is none. tollgate admins create <name> makes one.");
+  const fixed = fixedRows(file);
+  if (admins.length + fixed.length === 0)
+    return remark("There is none. tollgate admins create <name> makes one.");
   say(
-    columns(
-      admins.map(({ id, name, role, account, created, state }) => [
+    columns([
+      ...admins.map(({ id, name, role, account, created, state }) => [
         id,
-        paint("bold", name ?? ""),
+        paint("bold", clean(name ?? "")),
         role,
         account ?? "",
         state,
         paint("gray", moment(created)),
       ]),
-    ),
+      ...fixed,
+    ]),
   );
 }
+
+/** Admins that gateway.yaml names. */
+const fixedRows = ({ tokens = [], oidc }: Pick<AdminAnswer, "tokens" | "oidc">): string[][] => [
+  ...tokens.map(({ name, role }) => [
+    "-",
+    paint("bold", clean(name)),
+    role,
+    "",
+    "gateway.yaml",
+    "",
+  ]),
+  ...(oidc?.roles ?? []).map(({ group, role, account = "" }) => [
+    "-",
+    paint("bold", `group ${clean(group)}`),
+    role,
+    account,
+    "gateway.yaml",
+    "",
+  ]),
+];

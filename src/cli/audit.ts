@@ -1,6 +1,7 @@
 import { COMMANDS } from "../gateway/control/table.ts";
 import type { AuditedCommand } from "../plugin/audit.ts";
 import { type CliCommand, EXIT, PLACE } from "./command.ts";
+import { momentOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
 import { clean, columns, moment, paint, remark, say, sayJson } from "./terminal.ts";
 
@@ -10,6 +11,8 @@ export const command: CliCommand = {
   options: {
     limit: { value: "n", about: "how many at most; 100 by default" },
     after: { value: "next", about: "those before, as `next` of --json says" },
+    since: { value: "when", about: "from then on: 7d, 2026-11-01" },
+    until: { value: "when", about: "up to then: 1d, 2026-12-01" },
     ...PLACE,
   },
   examples: ["tollgate audit", "tollgate audit --limit 10 --json"],
@@ -19,6 +22,8 @@ export const command: CliCommand = {
     const answer = await door.ask("audit.list", {
       after: given.text("after"),
       ...(limit !== undefined && { limit: Number(limit) }),
+      from: momentOf(given, "since"),
+      to: momentOf(given, "until"),
     });
     const { items } = answer as unknown as { items: readonly AuditedCommand[] };
     if (given.json) sayJson(answer);

@@ -20,21 +20,35 @@ export const command: CliCommand = {
   },
 };
 
-const HEAD = ["node", "state", "version", "config", "clock", "keys", "open", "heard", "where"];
+const HEAD = [
+  "node",
+  "state",
+  "version",
+  "config",
+  "workers",
+  "clock",
+  "keys",
+  "open",
+  "heard",
+  "where",
+];
 
-function inWords({ nodes, remarks }: Fleet): string {
+function inWords({ nodes, commands, remarks }: Fleet): string {
   const table = columns([HEAD.map((name) => paint("gray", name)), ...nodes.map(row)]);
   const said = remarks.map((remark) => paint("yellow", remark));
+  const open = commands.map(({ about }) => `pid ${about?.pid} on ${about?.host}`);
+  if (open.length > 0) said.unshift(`commands that have the store open: ${open.join(", ")}`);
   return [table, ...(said.length > 0 ? ["", ...said] : [])].join("\n");
 }
 
 function row({ instance, self, state, about, aheadMs, lagMs, open, heard }: FleetNode): string[] {
-  const { version = "?", config = "", generation, url, pid, host } = about ?? {};
+  const { version = "?", config = "", generation, url, pid, host, workers } = about ?? {};
   return [
     `${instance.slice(0, 8)}${self ? " *" : ""}`,
     paint(state === "live" ? "green" : "yellow", state),
     version,
     config === "" ? "?" : `${config.slice(0, 8)}, generation ${generation}`,
+    known(workers, String),
     known(aheadMs, (ms) => `${ms > 0 ? "+" : ""}${ms} ms`),
     known(lagMs, (ms) => (ms === 0 ? "all" : `${ms} ms late`)),
     known(open, String),

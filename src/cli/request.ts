@@ -139,7 +139,9 @@ function whyRows(seen: Seen): Row[] {
       : []),
     ...(passedOver ?? []).map(({ candidate, credential, by, code }): Row => [
       "passed over",
-      `${clean(candidate)} ${credential}: ${code}, says ${by}`,
+      by === "rest"
+        ? `${clean(candidate)} ${credential}: in cooldown (${code})`
+        : `${clean(candidate)} ${credential}: ${code}, by ${by}`,
     ]),
   ];
 }

@@ -1,10 +1,16 @@
 // What is known against a target or a plugin, in words.
 import type { RestingStatus } from "../gateway/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
-import { moment } from "./terminal.ts";
+import { clean, moment } from "./terminal.ts";
 
 /** "cooling down until 10:03:05 because its requests fail (overloaded); tried last": a cooldown, its reason, and what it changes. */
-export function sayRest({ state, why, until, refuses }: Omit<RestingStatus, "what">): string {
+export function sayRest({ keys, ...rest }: Omit<RestingStatus, "what">): string {
+  if (!keys) return saidOf(rest);
+  const named = keys.map((key) => clean(key === "" ? "none" : key)).join(", ");
+  return `for requests of ${keys.length === 1 ? "the key" : "the keys"} ${named} only: ${saidOf(rest)}`;
+}
+
+function saidOf({ state, why, until, refuses }: Omit<RestingStatus, "what" | "keys">): string {
   if (state === "half_open") return `cooldown over (${why}); the next request probes`;
   if (state === "recovering")
     return `recovering until ${moment(until)} (${why}); gets more requests step by step`;

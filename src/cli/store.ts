@@ -81,7 +81,7 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
     ...adminCommands({
       list: keysIn(store),
       write: shelf.write,
-      inFile: () => config.admin?.tokens.map(({ name }) => name) ?? [],
+      file: () => config.admin,
       tree: () => treeOf(shelf, around().accounts),
     }),
     ...auditCommands(store.audit),

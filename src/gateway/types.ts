@@ -110,7 +110,7 @@ export interface Status {
 }
 
 /** "openai default gpt-6": a provider's credential, for one model or for all. */
-export interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until" | "refuses"> {
+export interface RestingStatus extends Omit<RestingReading, "provider" | "credential" | "model"> {
   readonly what: string;
 }
 
@@ -153,8 +153,15 @@ export interface Explanation {
 }
 
 export interface ExplainedCandidate {
-  /** What is known against it now, in the process that answers this; absent: nothing. */
-  readonly resting?: Pick<RestingReading, "state" | "why" | "until" | "refuses"> | undefined;
+  /** What is known against it now, in all processes; absent: nothing. */
+  readonly resting?: Omit<RestingStatus, "what"> | undefined;
+  /**
+   * When it is called. `first`, `next`: in this order. `last`: it is in cooldown, so it is called after the others. `not_called`: its
+   * provider refuses all requests until the cooldown ends. Absent: it is left out.
+   */
+  readonly turn?: "first" | "next" | "last" | "not_called" | undefined;
+  /** Whether a cooldown moves it behind the others. If every candidate is in cooldown, the first one is called all the same. */
+  readonly cooling?: boolean | undefined;
   readonly id: string;
   readonly credential: string;
   /** The endpoint's protocol; null: native. */

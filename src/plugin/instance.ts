@@ -14,6 +14,10 @@ export interface InstanceFacts {
   readonly version: string;
   readonly host: string;
   readonly pid: number;
+  /** command: a program of the command line that has opened the store for one task. Absent: it is a gateway. */
+  readonly program?: Opt<"gateway" | "command">;
+  /** How many processes of it answer clients. */
+  readonly workers?: Opt<number>;
   /** Where it answers clients, as one on its machine says it. Absent: it does not answer yet. */
   readonly url?: Opt<string>;
   /** Where other gateways on its store reach it. Absent: nowhere. */

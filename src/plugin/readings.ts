@@ -91,6 +91,10 @@ export interface RestingReading {
    * only orders candidates: requests are still sent where no other candidate is left.
    */
   readonly refuses?: Opt<boolean>;
+  /** The keys whose requests alone are affected. Absent: the requests of all keys. */
+  readonly keys?: Opt<readonly string[]>;
+  /** The share of the newest calls that succeeded, 0 to 1. Of candidates in cooldown, the one with more is called first. */
+  readonly score?: Opt<number>;
 }
 
 /** Connections to one origin. */

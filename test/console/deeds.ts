@@ -116,11 +116,11 @@ const accounts: Journey = {
       const detail = `${stage.console}/keys?account=spring`;
       await page.getByRole("button", { name: "New account" }).click();
       await dialog.getByLabel("Id").fill("spring");
-      await dialog.getByLabel("Stands in").selectOption("house");
+      await dialog.getByLabel("Parent account").selectOption("house");
       await dialog.getByRole("button", { name: "Add a limit" }).first().click();
       await dialog.getByLabel("At most").fill("5.50");
-      await dialog.getByRole("button", { name: "Make the account" }).click();
-      await page.getByText("spring is made.").waitFor();
+      await dialog.getByRole("button", { name: "Create the account" }).click();
+      await page.getByText("spring is created.").waitFor();
       const { secret } = (await stage.gateway.ask("keys.create", {
         name: "of spring",
         account: "spring",
@@ -128,7 +128,7 @@ const accounts: Journey = {
       const chat = () => ask(stage, secret);
       assert.equal((await chat()).status, 200);
       await page.goto(detail);
-      await dialog.getByText("of $5.50 a month").waitFor();
+      await dialog.getByText("of $5.50").waitFor();
       await dialog.getByRole("button", { name: "Change", exact: true }).click();
       assert.equal(await dialog.getByLabel("At most").inputValue(), "5.5");
       await dialog.getByLabel("At most").fill("0.000001");
@@ -142,7 +142,7 @@ const accounts: Journey = {
       await dialog.getByRole("link", { name: "of spring" }).waitFor();
       await page.goto(detail);
       await dialog.getByRole("button", { name: "Change", exact: true }).click();
-      await dialog.getByLabel("Stands in").selectOption("data");
+      await dialog.getByLabel("Parent account").selectOption("data");
       await dialog.getByLabel("At most").fill("3");
       await dialog.getByRole("button", { name: "Save" }).click();
       await dialog.getByText("house/data/spring").waitFor();
@@ -172,7 +172,7 @@ const reads: Journey = {
       await page.getByRole("row", { name: /accounts\.create/ }).click();
       const entry = page.getByRole("dialog");
       await entry.getByText("shell, owner").waitFor();
-      await entry.getByRole("region", { name: "Asked for" }).last().waitFor();
+      await entry.getByRole("region", { name: "Input" }).last().waitFor();
       assert.deepEqual(await axe(page), []);
     });
   },
@@ -185,7 +185,7 @@ const lets: Journey = {
       const dialog = page.getByRole("dialog");
       await page.getByRole("button", { name: "New admin" }).click();
       await dialog.getByLabel("Name").fill("reader");
-      await dialog.getByRole("button", { name: "Make the admin" }).click();
+      await dialog.getByRole("button", { name: "Create the admin" }).click();
       const token = (await dialog.locator(".secret").innerText()).trim();
       await dialog.getByRole("button", { name: "Done" }).click();
       const other = await browser.newContext();
@@ -195,9 +195,9 @@ const lets: Journey = {
       await theirs.keyboard.press("Enter");
       await theirs.getByRole("heading", { name: "Overview" }).waitFor();
       await theirs.goto(`${stage.console}/keys?new=key`);
-      await theirs.getByRole("dialog").getByLabel("Name").fill("not theirs");
-      await theirs.getByRole("button", { name: "Make the key" }).click();
-      await theirs.getByRole("alert").waitFor();
+      await theirs.getByRole("link", { name: "nightly batch" }).waitFor();
+      assert.equal(await theirs.getByRole("button", { name: "New key" }).count(), 0);
+      assert.equal(await theirs.getByRole("dialog").count(), 0);
       const row = page.locator("tr", { hasText: "reader" }).first();
       await row.getByRole("button", { name: "End" }).click();
       await row.getByRole("button", { name: "Yes" }).click();
@@ -209,4 +209,71 @@ const lets: Journey = {
   },
 };
 
-export const DEEDS: readonly Journey[] = [tries, checks, proves, narrows, accounts, reads, lets];
+const dates: Journey = {
+  name: "audit: narrowed to days, in the page's address and on the command line",
+  run: (stage, browser) =>
+    inside(stage, browser, "/audit", async (page) => {
+      const table = page.getByRole("region", { name: "Audit" });
+      await table.getByText("keys.create").first().waitFor();
+      await page.getByLabel("To", { exact: true }).fill("2020-01-01");
+      await page.getByText("No entry matches these filters").waitFor();
+      await page.getByText("tollgate audit --until 2020-01-01").waitFor();
+      assert.match(page.url(), /to=2020-01-01/);
+      await page.getByRole("button", { name: "All dates" }).click();
+      await table.getByText("keys.create").first().waitFor();
+      await page.getByLabel("From", { exact: true }).fill("2020-01-01");
+      await table.getByText("keys.create").first().waitFor();
+      assert.deepEqual(await axe(page), []);
+    }),
+};
+
+const applies: Journey = {
+  name: "accounts: one of gateway.yaml is changed as lines to apply, and nothing is written",
+  run: (stage, browser) =>
+    inside(stage, browser, "/keys?account=house", async (page) => {
+      const before = await readFile(stage.gateway.file, "utf8");
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Change", exact: true }).click();
+      await dialog.getByLabel("At most").first().fill("55.5");
+      await dialog.getByRole("button", { name: "Show the change as YAML" }).click();
+      const lines = dialog.getByRole("region", { name: "Change of gateway.yaml" });
+      const text = await lines.innerText();
+      assert.match(text, /^- {7}- \{ unit: usd, max: 40, per: month \}$/m);
+      assert.match(text, /^\+ {7}- \{ unit: usd, max: 55\.5, per: month \}$/m);
+      assert.equal(await readFile(stage.gateway.file, "utf8"), before);
+      assert.deepEqual(await axe(page), []);
+    }),
+};
+
+const phones: Journey = {
+  name: "on a phone a table that is wider than the screen says so, until its end is seen",
+  run: (stage, browser) =>
+    inside(
+      stage,
+      browser,
+      "/fleet",
+      async (page) => {
+        const hint = page.getByText("Scroll for more columns").first();
+        await hint.waitFor();
+        await page.getByRole("region", { name: "Gateways" }).evaluate((place) => {
+          place.scrollLeft = 10_000;
+        });
+        await hint.waitFor({ state: "hidden" });
+        assert.deepEqual(await axe(page), []);
+      },
+      { viewport: { width: 390, height: 844 } },
+    ),
+};
+
+export const DEEDS: readonly Journey[] = [
+  tries,
+  checks,
+  proves,
+  narrows,
+  accounts,
+  reads,
+  lets,
+  dates,
+  applies,
+  phones,
+];

@@ -79,7 +79,7 @@ async function makes({ console }: Stage, page: Page): Promise<string> {
   await dialog.getByLabel("Of", { exact: true }).selectOption("requests");
   await dialog.getByLabel("At most").fill("5");
   await dialog.getByLabel("In a").selectOption("day");
-  await dialog.getByRole("button", { name: "Make the key" }).click();
+  await dialog.getByRole("button", { name: "Create the key" }).click();
   await dialog.getByText("This is the only time").waitFor();
   const secret = await secretIn(page);
   for (const client of [
@@ -98,7 +98,7 @@ async function makes({ console }: Stage, page: Page): Promise<string> {
 async function opens({ console }: Stage, page: Page): Promise<void> {
   await page.goto(`${console}/keys?q=journey`);
   await page.getByRole("link", { name: "journey" }).first().click();
-  await page.getByRole("dialog").getByText("What is left").waitFor();
+  await page.getByRole("dialog").getByText("Limits and budgets").waitFor();
 }
 
 async function spends(stage: Stage, page: Page, secret: string, wrong: Wrong): Promise<string> {
@@ -114,7 +114,7 @@ async function spends(stage: Stage, page: Page, secret: string, wrong: Wrong): P
     .catch(() => wrong.push("journey: what was spent is in no row of the report"));
   await opens(stage, page);
   await page
-    .getByText("2 requests of 5 requests a day")
+    .getByText("2 of 5")
     .first()
     .waitFor()
     .catch(() => wrong.push("journey: what was used is not counted"));
@@ -130,7 +130,7 @@ async function findsIt({ console }: Stage, page: Page, id: string, wrong: Wrong)
     .catch(() => wrong.push("journey: the request's story is not told"));
   await page.goto(`${console}/routing?model=fast`);
   await page
-    .getByText("answers first")
+    .getByText("is called first")
     .waitFor()
     .catch(() => wrong.push("journey: it is not said why"));
 }
@@ -163,8 +163,9 @@ async function rotates(stage: Stage, page: Page, secret: string, wrong: Wrong): 
   await dialog.getByLabel("At most").fill("9");
   await dialog.getByRole("button", { name: "Save" }).click();
   await page.getByText("its secret is the same").first().waitFor();
-  await dialog.getByLabel("The old one").selectOption("0");
-  await dialog.getByRole("button", { name: "Rotate" }).click();
+  await dialog.getByLabel("The old secret").selectOption("0");
+  await dialog.getByRole("button", { name: "Rotate…" }).click();
+  await dialog.getByRole("button", { name: "Yes, rotate journey" }).click();
   await dialog.getByText("This is the only time").waitFor();
   const second = await secretIn(page);
   const [old, now] = [await ask(stage, secret), await ask(stage, second)];
@@ -176,11 +177,11 @@ async function rotates(stage: Stage, page: Page, secret: string, wrong: Wrong): 
 async function ends(stage: Stage, page: Page, secret: string, wrong: Wrong): Promise<void> {
   await opens(stage, page);
   const dialog = page.getByRole("dialog");
-  const end = dialog.getByRole("button", { name: "End this key" });
+  const end = dialog.getByRole("button", { name: "Revoke this key" });
   await end.focus();
   await page.keyboard.press("Enter");
-  await dialog.getByRole("button", { name: "Yes, end journey" }).click();
-  await page.getByText("journey is ended").waitFor();
+  await dialog.getByRole("button", { name: "Yes, revoke journey" }).click();
+  await page.getByText("journey is revoked").waitFor();
   const { status } = await ask(stage, secret);
   if (status !== 401) wrong.push(`journey: an ended key gets ${status}`);
   await page.keyboard.press("Escape");

@@ -93,7 +93,7 @@ const explains: Journey = {
       await page.getByText("tollgate explain fast -f chat-completions --key narrow").waitFor();
       await page.getByLabel("As key").fill("");
       await page.getByRole("button", { name: "Explain" }).click();
-      await page.getByText("answers first").waitFor();
+      await page.getByText("is called first").waitFor();
       await page.getByLabel("Service-ZDR").selectOption("strict");
       await page.getByText("--strict").waitFor();
       assert.match(page.url(), /zdr=strict/);

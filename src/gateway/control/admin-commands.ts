@@ -1,13 +1,16 @@
 // Admin tokens, as an operator handles them, and the sessions that were begun with them. No answer has a digest in it, and only a new
 // token's own text is ever shown, once.
 import { wallClock } from "../../lib/wall-clock.ts";
+import type { AdminConfig, OidcConfig } from "../../config/types.ts";
 import { mint } from "../../lib/key.ts";
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 import type { KeyRecord } from "../../plugin/key.ts";
 import type { Store } from "../../plugin/store.ts";
 import { byToken } from "../admin/holders.ts";
+import type { AuditedCommand } from "../../plugin/audit.ts";
 import type { Sessions } from "../admin/sessions.ts";
+import type { InputOf } from "./table.ts";
 import type { AccountTree } from "./account-tree.ts";
 import { mustStand } from "./grants.ts";
 import type { Looks } from "./looks.ts";
@@ -18,8 +21,8 @@ export interface AdminShelf {
   list(): Promise<readonly KeyRecord[]>;
   /** Durable when it resolves. */
   write(record: KeyRecord): Promise<unknown>;
-  /** Names of the tokens in gateway.yaml. */
-  inFile(): readonly string[];
+  /** `admin:` of gateway.yaml. */
+  file(): Pick<AdminConfig, "tokens" | "oidc"> | undefined;
   /** An admin is held to one that is there. */
   tree(): Promise<AccountTree>;
   /** Of the gateway that runs. */
@@ -48,14 +51,14 @@ export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) 
 
   return answering({
     "admins.create": async ({ name, role, account, expires }) => {
-      mustBeFree(name, await all(), shelf.inFile());
+      mustBeFree(name, await all(), shelf.file()?.tokens.map((each) => each.name) ?? []);
       if (account !== undefined) mustStand(account, await shelf.tree(), "/account");
       const { id, secret, digest } = mint(undefined, "ta");
       const record: KeyRecord = { id, name, digest, created: now(), expires, account, admin: role };
       await shelf.write(record);
       return { secret, admin: shown(record) };
     },
-    "admins.list": async () => ({ admins: (await all()).map(shown) }),
+    "admins.list": async () => ({ admins: (await all()).map(shown), ...ofFile(shelf.file()) }),
     "admins.end": async ({ id: said }) => {
       const meant = (await all()).filter(({ id, name }) => id === said || name === said);
       // Of one name only one is valid.
@@ -68,6 +71,18 @@ export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) 
       return { admins: [shown(ended)] };
     },
   });
+}
+
+/** Admins of gateway.yaml: its tokens by name, and what the groups of the identity provider may do. No secret is in it. */
+function ofFile(file: ReturnType<AdminShelf["file"]>): {
+  readonly tokens: readonly { readonly name: string; readonly role: Role }[];
+  readonly oidc: Pick<OidcConfig, "issuer" | "roles"> | null;
+} {
+  const { tokens = [], oidc } = file ?? {};
+  return {
+    tokens: tokens.map(({ name, role }) => ({ name, role })),
+    oidc: oidc ? { issuer: oidc.issuer, roles: oidc.roles } : null,
+  };
 }
 
 /** Prefix of the names that people from the identity provider have in the audit log. */
@@ -95,13 +110,38 @@ function mustBeFree(
   if (same) taken(`the admin token ${same.id} has it or had it before it ended`);
 }
 
+/** Pages of the log that are read for one answer at most; where they are not enough, `next` goes on. */
+const MOST_PAGES = 20;
+
+/** Entries of a time, newest first. Those that are too new are read past; the first that is too old ends the list. */
+async function between(
+  log: NonNullable<Store["audit"]>,
+  of: { [M in keyof InputOf<"audit.list">]: InputOf<"audit.list">[M] | undefined } & {
+    readonly limit: number;
+  },
+): Promise<{ items: AuditedCommand[]; next?: string }> {
+  const { limit, from = 0, to = Infinity } = of;
+  const items: AuditedCommand[] = [];
+  let { after } = of;
+  for (let pages = 0; pages < MOST_PAGES; pages++) {
+    const page = await log.list({ after, limit: limit - items.length });
+    items.push(...page.items.filter(({ at }) => at >= from && at < to));
+    const over = page.items.some(({ at }) => at < from);
+    if (page.next === undefined || over) return { items };
+    if (items.length >= limit) return { items, next: page.next };
+    after = page.next;
+  }
+  return { items, ...(after !== undefined && { next: after }) };
+}
+
 /** `log`: of the store that is open. `looks`: of the gateway that runs. */
 export const auditCommands = (log: Store["audit"], looks?: Pick<Looks, "list">) =>
   answering({
-    "audit.list": async ({ after, limit = 100 }) => {
+    "audit.list": async ({ after, limit = 100, from, to }) => {
       if (!log)
         return fail("unsupported", "This store keeps no audit log.", { code: "no_audit_log" });
-      return { ...(await log.list({ after, limit })), looks: looks?.list() ?? [] };
+      const page = await between(log, { after, limit, from, to });
+      return { ...page, looks: looks?.list() ?? [] };
     },
   });
 

@@ -24,9 +24,9 @@ export const ADMIN_COMMANDS = {
     onFiles: true,
   },
   "admins.list": {
-    summary: "list admin tokens, ended ones too",
+    summary: "list admin tokens, ended ones too, and the admins of gateway.yaml",
     input: NONE,
-    output: answer("admins"),
+    output: answer("admins", "tokens", "oidc"),
     role: "viewer",
     writes: false,
     cli: "admins list",
@@ -53,6 +53,8 @@ export const ADMIN_COMMANDS = {
       type: "object",
       additionalProperties: false,
       properties: {
+        from: whole("From this moment on, in Unix milliseconds"),
+        to: whole("Up to this moment, in Unix milliseconds"),
         after: text("Behind this one: `next` of the page before"),
         limit: atMost(1_000, "How many at most; 100 by default"),
       },

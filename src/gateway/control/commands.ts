@@ -109,7 +109,7 @@ export const commandsOf = (of: CommandsOf): CommandGate => {
     ...adminCommands({
       list: keysIn(services.store),
       write: shelf.write,
-      inFile: () => current().config.admin?.tokens.map(({ name }) => name) ?? [],
+      file: () => current().config.admin,
       tree: () => treeOf(shelf, around().accounts),
       sessions: () => holders.sessions,
     }),

@@ -10,7 +10,8 @@ import {
 import { classOf } from "../../walk/upstream/times.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import type { HostCandidate } from "../../walk/mounted.ts";
-import type { ExplainedCandidate, Explanation, Status } from "../types.ts";
+import type { ExplainedCandidate, Explanation, RestingStatus, Status } from "../types.ts";
+import { inTurn } from "./turns.ts";
 
 export async function explainIn(
   built: BuiltGeneration,
@@ -44,9 +45,9 @@ export async function explainIn(
     },
   );
   const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
-  // Each process has its own view, and this one may serve no client.
-  const away = ({ candidate }: (typeof explained.candidates)[number]) =>
-    AWAY.has(restOf(candidate, resting)?.state ?? "");
+  const turns = inTurn(explained.candidates, ({ candidate }) => resting.filter(isOf(candidate)), {
+    key: client?.identity?.id,
+  });
   const hooks = Object.fromEntries(
     Object.entries(frontend.chain)
       .filter(([hook]) => hook !== "senders")
@@ -57,17 +58,17 @@ export async function explainIn(
     frontend: frontend.name,
     pick: explained.pick,
     candidates: [
-      ...explained.candidates
-        .toSorted((a, b) => Number(away(a)) - Number(away(b)))
-        .map(({ candidate, closedBy, place }) => ({
-          id: candidate.id,
-          credential: candidate.credential,
-          protocol: candidate.protocol,
-          lane: candidate.lane,
-          closedBy,
-          place,
-          resting: restOf(candidate, resting),
-        })),
+      ...turns.map(({ of: { candidate, closedBy, place }, rest, turn, cooling }) => ({
+        id: candidate.id,
+        credential: candidate.credential,
+        protocol: candidate.protocol,
+        lane: candidate.lane,
+        turn,
+        cooling,
+        closedBy,
+        place,
+        resting: rest && shownRest(rest),
+      })),
       ...explained.excluded.map(({ candidate, by, code, message }) => ({
         id: candidate.id,
         credential: candidate.credential,
@@ -87,19 +88,13 @@ export async function explainIn(
   };
 }
 
-/** As `status` says it: of its model or of all that its credential leads to, what lasts longer. */
-function restOf(
-  { provider, credential, model }: HostCandidate,
-  resting: Status["resting"],
-): ExplainedCandidate["resting"] {
-  const names = [`${provider} ${credential}`, `${provider} ${credential} ${model}`];
-  const [longest] = resting
-    .filter(({ what }) => names.includes(what))
-    .toSorted((a, b) => b.until - a.until);
-  if (!longest) return undefined;
-  const { state, why, until, refuses } = longest;
-  return { state, why, until, refuses };
-}
+/** Whether an entry of `status` is about this candidate: about its model, or about everything that its credential leads to. */
+const isOf =
+  ({ provider, credential, model }: HostCandidate) =>
+  ({ what }: RestingStatus): boolean =>
+    what === `${provider} ${credential}` || what === `${provider} ${credential} ${model}`;
+
+const shownRest = ({ what: _, ...rest }: RestingStatus): ExplainedCandidate["resting"] => rest;
 
 /** Of a stream, as far as that is known. */
 function speedOf({ provider, credential, model }: HostCandidate, speeds: Status["speeds"]): number {
@@ -119,8 +114,6 @@ function hedgesOf({ hedge, candidates }: RouteExplanation): Explanation["hedge"]
     }
   return [...found].map(([of, afterMs]) => ({ class: of, afterMs }));
 }
-
-const AWAY: ReadonlySet<string> = new Set(["refused", "told", "open"]);
 
 /** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
 function speaker(

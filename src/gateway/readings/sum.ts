@@ -1,4 +1,5 @@
 // What several processes say of themselves, as one reading.
+import { worse } from "./cooldowns.ts";
 import type {
   PoolReading,
   ProcessReading,
@@ -70,7 +71,7 @@ function restingOf(all: readonly OwnReadings[]): readonly RestingReading[] {
   const longest = new Map<string, RestingReading>();
   for (const rest of all.flatMap(({ resting }) => resting)) {
     const key = JSON.stringify([rest.provider, rest.credential, rest.model]);
-    if (rest.until > (longest.get(key)?.until ?? 0)) longest.set(key, rest);
+    longest.set(key, worse(longest.get(key), rest));
   }
   return longestFirst([...longest.values()]);
 }

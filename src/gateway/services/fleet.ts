@@ -1,6 +1,6 @@
 // The gateways that share a store, as an operator wants to see them: which live, what each runs, whose clock or knowledge is off. A store
 // of one process is a fleet of one.
-import { hostname, networkInterfaces } from "node:os";
+import { availableParallelism, hostname, networkInterfaces } from "node:os";
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { InstanceFacts, InstanceState } from "../../plugin/instance.ts";
 import type { FleetReading } from "../../plugin/readings.ts";
@@ -13,8 +13,10 @@ export interface FleetNode extends InstanceState {
 }
 
 export interface Fleet {
-  /** Those that live first. */
+  /** Gateways, those that live first. */
   readonly nodes: readonly FleetNode[];
+  /** Programs of the command line that have the store open now. */
+  readonly commands: readonly FleetNode[];
   /** What an operator should look at, in words; none: all is well. */
   readonly remarks: readonly string[];
 }
@@ -30,12 +32,13 @@ interface Answering {
   readonly config: {
     readonly hash: string;
     readonly listen: readonly { readonly host: string }[];
+    readonly workers: number | "auto";
   };
 }
 
 /** What the store and other gateways know of this one. Until it answers clients (no `url`) there is little to say. */
 export function factsOf(version: string, url: string, live: Answering | undefined): InstanceFacts {
-  const facts = { version, host: hostname(), pid: process.pid };
+  const facts: InstanceFacts = { version, host: hostname(), pid: process.pid, program: "gateway" };
   return url === "" || !live
     ? facts
     : {
@@ -44,6 +47,7 @@ export function factsOf(version: string, url: string, live: Answering | undefine
         ...reached(url, live.config.listen[0]?.host),
         generation: live.built.gen.number,
         config: live.config.hash,
+        workers: live.config.workers === "auto" ? availableParallelism() : live.config.workers,
       };
 }
 
@@ -66,18 +70,23 @@ export async function fleetOf(
 ): Promise<Fleet> {
   const found = await instancesOf(store);
   const alone: InstanceState = { instance, about, state: "live", heard: wallClock() };
-  const nodes = (found ?? [alone])
+  const all = (found ?? [alone])
     .map((each) => ({ ...each, self: each.instance === instance }))
     .sort((a, b) => rank(a) - rank(b) || b.heard - a.heard);
+  const nodes = all.filter((each) => !isCommand(each));
   const silent = store.instances && !found;
   return {
     nodes,
+    commands: all.filter((each) => isCommand(each) && each.state === "live"),
     remarks: [
-      ...(silent ? ["the store does not say which others there are"] : []),
-      ...remarksOf(nodes),
+      ...(silent ? ["the store does not answer, so other gateways are not listed"] : []),
+      ...remarksOf(nodes, all),
     ],
   };
 }
+
+/** A program of the command line serves no client, and ends by itself. */
+const isCommand = ({ about }: InstanceState): boolean => about?.program === "command";
 
 /** For readings. Undefined: the store belongs to one process, or does not answer in time. */
 export async function fleetReading({
@@ -90,7 +99,7 @@ export async function fleetReading({
   const all = await instancesOf(store);
   const own = all?.find((each) => each.instance === instance);
   const count = (of: InstanceState["state"]) =>
-    all?.filter(({ state }) => state === of).length ?? 0;
+    all?.filter((each) => each.state === of && !isCommand(each)).length ?? 0;
   return (
     all && {
       live: count("live"),
@@ -104,7 +113,7 @@ export async function fleetReading({
 
 const rank = ({ state }: InstanceState): number => ["live", "dead", "left"].indexOf(state);
 
-function remarksOf(nodes: readonly FleetNode[]): string[] {
+function remarksOf(nodes: readonly FleetNode[], all: readonly FleetNode[]): string[] {
   const live = nodes.filter(({ state }) => state === "live");
   const differ = (what: string, of: (about: InstanceFacts) => string | undefined): string[] => {
     const kinds = new Set(live.flatMap(({ about }) => (about && of(about)) || []));
@@ -123,7 +132,7 @@ function remarksOf(nodes: readonly FleetNode[]): string[] {
         ? [`${instance} has not known the last change of keys or accounts for ${lagMs} ms`]
         : []),
     ]),
-    ...nodes.flatMap(({ instance, state, open = 0 }) =>
+    ...all.flatMap(({ instance, state, open = 0 }) =>
       state !== "live" && open > 0
         ? [`${open} calls of ${instance}, which is ${state}, are open`]
         : [],

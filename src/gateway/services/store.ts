@@ -42,14 +42,20 @@ export async function openStore(
   {
     version,
     hear,
-    instance = crypto.randomUUID(),
+    instance,
   }: { version: string; hear?: (news: StoreNews) => void; instance?: string },
 ): Promise<Store> {
   const { log } = contextServices;
   const store = await setUpStore(config, contextServices, scope);
   const owner: StoreOwner = {
-    instance,
-    about: { version, host: hostname(), pid: process.pid },
+    instance: instance ?? crypto.randomUUID(),
+    about: {
+      version,
+      host: hostname(),
+      pid: process.pid,
+      // Only a gateway is known by a name of its own before the store is open.
+      program: instance === undefined ? "command" : "gateway",
+    },
   };
   const heard = (news: StoreNews): void => {
     try {

@@ -1,4 +1,5 @@
 // One status for all processes of a gateway.
+import { worse } from "../readings/cooldowns.ts";
 import type { Status, WorkerStatus } from "../types.ts";
 
 export function together(primary: Status, workers: readonly WorkerStatus[] | undefined): Status {
@@ -15,8 +16,7 @@ export function together(primary: Status, workers: readonly WorkerStatus[] | und
   for (const worker of workers) {
     for (const { generation, inFlight: more } of worker.generations)
       inFlight.set(generation, (inFlight.get(generation) ?? 0) + more);
-    for (const rest of worker.resting)
-      if (rest.until > (resting.get(rest.what)?.until ?? 0)) resting.set(rest.what, rest);
+    for (const rest of worker.resting) resting.set(rest.what, worse(resting.get(rest.what), rest));
     for (const speed of worker.speeds) {
       const key = `${speed.what} ${speed.stream}`;
       if (speed.askedAt > (speeds.get(key)?.askedAt ?? 0)) speeds.set(key, speed);

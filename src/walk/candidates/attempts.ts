@@ -113,6 +113,7 @@ export class Attempts {
         (pass === "plain" && this.#x["~"].gen.rests.isWorse(candidate, rested, this.#who))
       ) {
         (this.#rested ??= []).push(candidate);
+        this.#note(candidate);
         continue;
       }
       this.#place++;
@@ -121,6 +122,15 @@ export class Attempts {
       if (pass === "probe") target.release(this.#who);
     }
     return undefined;
+  }
+
+  /** For the record of the request, where routing has not listed it. */
+  #note(candidate: HostCandidate): void {
+    const inner = this.#x["~"];
+    const { rested = [] } = inner;
+    if (rested.some((one) => one.candidate === candidate)) return;
+    const why = this.#restOf(candidate)?.why ?? "overloaded";
+    inner.rested = [...rested, { candidate, why }];
   }
 
   #another(): Try | undefined {

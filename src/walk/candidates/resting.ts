@@ -180,9 +180,10 @@ export class RestingTargets {
     return this.#ailing.values().flatMap(({ what: { model, ...of }, target }) => {
       const said = model === null ? ofAccount(target, now) : target.state(now);
       if (!said) return [];
-      const { state, why, until, refuses } = said;
+      const { state, why, until, refuses, keys } = said;
       const what = { ...of, ...(model !== null && { model }) };
-      return [{ ...what, state, why, until: wall(until), refuses }];
+      const rest = { ...what, state, why, until: wall(until), refuses, score: target.score };
+      return [keys ? { ...rest, keys } : rest];
     });
   }
 
@@ -228,7 +229,7 @@ export interface SpeedStatus {
   readonly askedAt: number;
 }
 
-interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until" | "refuses"> {
+interface RestingStatus extends Omit<RestingReading, "provider" | "credential" | "model"> {
   readonly what: string;
 }
 

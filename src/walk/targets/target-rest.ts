@@ -16,7 +16,16 @@ export interface TargetRest {
   readonly until: number;
   /** No request is sent until then, not even where there is no other candidate. */
   readonly refuses: boolean;
+  /** Keys whose requests alone see it. Absent: the requests of all keys. */
+  readonly keys?: readonly string[];
 }
+
+/** States in which a target is called after the others. In the others it is called in its place. */
+export const AWAY: ReadonlySet<TargetState> = new Set(["refused", "told", "open"]);
+
+/** How likely a target in cooldown is to succeed, beside others: the one with more is called first. */
+export const promiseOf = (state: TargetState | undefined, score: number): number =>
+  (state === "refused" || state === "told" ? 0 : 1) + score;
 
 export interface TargetName {
   readonly provider: string;

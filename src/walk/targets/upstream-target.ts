@@ -111,14 +111,21 @@ export class UpstreamTarget {
   /** What `status` shows, its credential apart; undefined: no failure is known. */
   state(now: number): TargetRest | undefined {
     const why = this.#why;
-    let rest = longer(this.#limited(now), this.#opened(this.#breaker, now));
-    let half = !this.#breaker.closed;
-    for (const { breaker } of this.#clients.values()) {
-      rest = longer(rest, this.#opened(breaker, now));
-      half ||= !breaker.closed;
+    const shared = longer(this.#limited(now), this.#opened(this.#breaker, now));
+    if (shared) return shared;
+    let rest: TargetRest | undefined;
+    const keys: string[] = [];
+    const half: string[] = [];
+    for (const [key, { breaker }] of this.#clients) {
+      const opened = this.#opened(breaker, now);
+      if (opened) keys.push(key);
+      else if (!breaker.closed) half.push(key);
+      rest = longer(rest, opened);
     }
-    if (rest) return rest;
-    if (half) return { state: "half_open", why, until: now, refuses: false };
+    if (rest) return { ...rest, keys };
+    const probed: TargetRest = { state: "half_open", why, until: now, refuses: false };
+    if (!this.#breaker.closed) return probed;
+    if (half.length > 0) return { ...probed, keys: half };
     if (!this.#ramp.lasts(now)) return undefined;
     return { state: "recovering", why, until: this.#ramp.until, refuses: false };
   }

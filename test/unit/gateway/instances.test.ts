@@ -139,7 +139,7 @@ it("status says which instances there are, and what they say of themselves", asy
   expect(instances).toHaveLength(2);
   for (const { about, state } of instances!)
     expect([about, state]).toEqual([
-      { version: "1.2.3", host: expect.any(String), pid: process.pid },
+      { version: "1.2.3", host: expect.any(String), pid: process.pid, program: "gateway" },
       "live",
     ]);
 });

@@ -302,7 +302,7 @@ it("whose token has ended lose their sessions and the links that were not used y
     {
       list: async () => [{ id, name: "ann", digest, created: 0, admin: "owner" as const }],
       write: async () => {},
-      inFile: () => [],
+      file: () => undefined,
       tree: async () => ({}) as never,
       sessions: () => sessions,
     },
@@ -357,7 +357,7 @@ it.each([
         record("3", "expired", { expires: 1 }),
       ],
       write: async (each) => written.push(each),
-      inFile: () => ["anna"],
+      file: () => ({ tokens: [{ name: "anna", role: "owner", token: "t" }], oidc: undefined }),
       tree: async () => ({}) as never,
     },
     () => 1_000,

@@ -1,8 +1,9 @@
-// Limits as people write and read them: dollars, not nano-dollars; of each, what is used, what is held and when it is back.
+// Limits as people write and read them: dollars, not nano-dollars. Each bar has the name of what it measures, what is used and reserved, and
+// when it resets.
 import { html } from "htm/preact";
 import { Select, Text } from "./parts/fields.ts";
 import { Meter } from "./parts/plain.ts";
-import { ago, brief, moment, usd } from "./words.ts";
+import { away, brief, moment, usd } from "./words.ts";
 
 export interface Limit {
   readonly unit: string;
@@ -20,13 +21,13 @@ export interface Counted extends Limit {
 const UNITS = [
   ["nano_usd", "dollars"],
   ["requests", "requests"],
-  ["concurrent", "requests at once"],
+  ["concurrent", "concurrent requests"],
   ["tokens", "tokens"],
-  ["input", "tokens in"],
-  ["output", "tokens out"],
+  ["input", "input tokens"],
+  ["output", "output tokens"],
   ["images", "images"],
   ["characters", "characters"],
-  ["seconds", "seconds of sound"],
+  ["seconds", "seconds of audio"],
   ["searches", "searches"],
 ] as const;
 const TIMES = ["minute", "hour", "day", "week", "month", "total"] as const;
@@ -40,25 +41,61 @@ const amount = (unit: string, of: string | number): string =>
 /** "$1.20", "340 requests". */
 export const sayUsed = amount;
 
-export const sayLimit = ({ unit, max, per }: Limit): string =>
-  `${amount(unit, max)}${per === "open" ? "" : per === "total" ? " in all" : ` a ${per}`}`;
+const NAMES: Readonly<Record<string, string>> = {
+  nano_usd: "Spend",
+  concurrent: "Concurrent requests",
+  input: "Input tokens",
+  output: "Output tokens",
+  seconds: "Seconds of audio",
+};
 
-/** `counted`: absent where the store cannot tell. */
-export function LimitBar({ limit }: { limit: Limit & Partial<Counted> }) {
+/** What a bar measures: "Spend per month". */
+export const nameOfLimit = ({ unit, per }: Limit): string => {
+  const word = wordOf(unit);
+  const name = NAMES[unit] ?? word.charAt(0).toUpperCase() + word.slice(1);
+  return per === "open" ? name : per === "total" ? `${name}, lifetime` : `${name} per ${per}`;
+};
+
+/** "$5.50 per month", "60 requests per minute" */
+export const sayLimit = ({ unit, max, per }: Limit): string =>
+  `${amount(unit, max)}${per === "open" ? "" : per === "total" ? " in total" : ` per ${per}`}`;
+
+const bare = (unit: string, of: string | number): string =>
+  unit === "nano_usd" ? usd(of) : brief(Number(of));
+
+/** "account:web" → "web"; undefined: the limit is the owner's own. */
+const accountOf = (scope: string | undefined, own: string | undefined): string | undefined => {
+  const [, account] = /^account:(.*)$/.exec(scope ?? "") ?? [];
+  return account === own ? undefined : account;
+};
+
+/** `used`: absent where the store cannot tell. `own`: the account that the bars are shown for. */
+export function LimitBar({ limit, own }: { limit: Limit & Partial<Counted>; own?: string }) {
   const max = Number(limit.max);
-  if (limit.used === undefined) return html`<div class="small">${sayLimit(limit)}</div>`;
+  const account = accountOf(limit.scope, own);
+  const name = `${account === undefined ? "" : `Account ${account}: `}${nameOfLimit(limit)}`;
+  if (limit.used === undefined)
+    return html`<div class="small limit">
+      <span class="strong">${name}</span> <span class="quiet">up to ${bare(limit.unit, max)}</span>
+    </div>`;
   const [used, held] = [Number(limit.used), Number(limit.held)];
   const share = max === 0 ? 1 : used / max;
-  const said = `${amount(limit.unit, limit.used)} of ${sayLimit(limit)}`;
-  const back =
-    limit.resetsAt! < NEVER && limit.per !== "open" ? `back ${ago(limit.resetsAt!)}` : "";
+  const said = `${bare(limit.unit, limit.used)} of ${bare(limit.unit, max)}`;
+  const resets =
+    limit.resetsAt! < NEVER && limit.per !== "open" ? `Resets in ${away(limit.resetsAt!)}` : "";
   return html`<div class="stack tight limit">
     <div class="row small">
-      <span class="grow"
-        >${said}${held > 0 && html` <span class="faint">+ ${amount(limit.unit, held)} held</span>`}</span
-      >${back && html`<span class="faint" title=${moment(limit.resetsAt!)}>${back}</span>`}
+      <span class="grow strong">${name}</span>
+      <span class="nowrap">${said}</span>
     </div>
-    <${Meter} of=${share} held=${max === 0 ? 0 : held / max} label=${said} />
+    <${Meter} of=${share} held=${max === 0 ? 0 : held / max} label=${`${name}: ${said}`} />
+    ${
+      (held > 0 || resets) &&
+      html`<div class="row small faint">
+        <span class="grow">${held > 0 ? `${bare(limit.unit, held)} reserved` : ""}</span>
+        ${resets && html`<span class="nowrap" title=${moment(limit.resetsAt!)}>${resets}</span>`}
+      </div>`
+    }
   </div>`;
 }
 
@@ -75,7 +112,7 @@ export const typedOf = ({ unit, max, per }: Limit): TypedLimit => ({
   max: unit === "nano_usd" ? decimalOf(String(max)) : String(max),
 });
 
-const decimalOf = (nano: string): string => {
+export const decimalOf = (nano: string): string => {
   const digits = nano.padStart(10, "0");
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "");
 };
@@ -119,11 +156,11 @@ export function LimitFields({
             set=${(unit: string) => put(at, { unit })}
             of=${UNITS}
           />
-          ${each.unit !== "concurrent" && html`<${Select} name="In a" value=${each.per} set=${(per: string) => put(at, { per })} of=${TIMES.map((time) => [time, time === "total" ? "lifetime" : time] as const)} />`}
+          ${each.unit !== "concurrent" && html`<${Select} name="Per" value=${each.per} set=${(per: string) => put(at, { per })} of=${TIMES.map((time) => [time, time === "total" ? "lifetime" : time] as const)} />`}
           <button
             type="button"
             class="button"
-            aria-label=${`Take limit ${at + 1} away`}
+            aria-label=${`Remove limit ${at + 1}`}
             onClick=${() => set(value.filter((_, i) => i !== at))}
           >
             Remove

@@ -4,12 +4,13 @@ import { html } from "htm/preact";
 import { useAsk } from "./data.ts";
 import { Select } from "./parts/fields.ts";
 import { icon } from "./parts/icons.ts";
-import { Empty, Mark } from "./parts/plain.ts";
+import { Empty, Mark, NoteBox } from "./parts/plain.ts";
 import { Toasts } from "./parts/toasts.ts";
 import { ownPages, PAGES, type PageOf } from "./pages.ts";
 import { addressOf, followLinks, go, usePlace } from "./place.ts";
 import { may } from "./rights.ts";
 import { goOut, type Self } from "./session.ts";
+import { moment } from "./words.ts";
 import { theme, type Theme } from "./theme.ts";
 
 const GROUPS = ["Watch", "Serve", "Govern"] as const;
@@ -77,6 +78,7 @@ export function Shell({ self, left }: { self: Self; left: () => void }) {
         <${State} />
       </header>
       <main class="page" id="page" ref=${main} tabindex="-1" aria-label=${page?.title}>
+        <${Outage} />
         ${
           mine
             ? html`<${page.view} key=${page.path} rest=${path.slice(page.path.length + 1)} />`
@@ -96,8 +98,26 @@ const notMine = ({ title }: PageOf, { role, account }: Self): string =>
     ? `${title} is about the whole gateway. You are signed in for the account ${account}.`
     : `${title} needs a higher role than yours, ${role}.`;
 
+/** While the ledger accepts no rows, every page says so in one place. */
+function Outage() {
+  const { value } = useAsk<StatusOf>("status", {}, { every: 5_000 });
+  if (value?.state !== "ledger_down") return null;
+  const { why, since } = value.trouble ?? {};
+  return html`<div role="alert">
+    <${NoteBox} tone="bad"
+      ><p>
+        <strong class="strong">The ledger is unavailable</strong
+        >${since && ` since ${moment(since)}`}. New requests are rejected until the store answers.
+        Pages show the last data that they have.
+      </p>
+      ${why && html`<p class="quiet break">${why}</p>`}<//
+    >
+  </div>`;
+}
+
 interface StatusOf {
   readonly state: string;
+  readonly trouble?: { readonly why?: string; readonly since?: number };
   readonly version: string;
   readonly generation: number;
   readonly lastReload?: { ok: boolean };
@@ -118,7 +138,7 @@ function State() {
       >${STATES[value.state] ?? value.state}<//
     >
     ${value.lastReload?.ok === false && html`<${Mark} tone="bad">last reload refused<//>`}
-    <span class="small faint nowrap" title="Which reading of gateway.yaml answers"
+    <span class="small faint nowrap" title="The generation of gateway.yaml that serves requests"
       >config ${value.generation}</span
     >
   </span>`;

@@ -104,6 +104,10 @@ export function ago(at: number, now: number = Date.now()): string {
   return at > now ? `in ${said}` : `${said} ago`;
 }
 
+/** "3 min", "2 days": how long until then, or since. */
+export const away = (at: number, now: number = Date.now()): string =>
+  ago(at, now).replace(/^in /, "").replace(/ ago$/, "");
+
 const DAY_MS = 86_400_000;
 /** Unix milliseconds. */
 export const daysAgo = (days: number, now: number = Date.now()): number => now - days * DAY_MS;

@@ -21,6 +21,25 @@ interface Admin {
   readonly expires?: number;
   readonly state: "valid" | "expired" | "ended";
 }
+/** An admin that gateway.yaml names. */
+interface Fixed {
+  readonly name: string;
+  readonly what: "token" | "group";
+  readonly role: string;
+  readonly account?: string;
+}
+interface Listed {
+  readonly admins: readonly Admin[];
+  readonly tokens: readonly { readonly name: string; readonly role: string }[];
+  readonly oidc: {
+    readonly issuer: string;
+    readonly roles: readonly {
+      readonly group: string;
+      readonly role: string;
+      readonly account?: string;
+    }[];
+  } | null;
+}
 interface Session {
   readonly id: string;
   readonly name: string;
@@ -33,22 +52,22 @@ interface Session {
 }
 
 const ROLES = [
-  ["viewer", "viewer: reads everything"],
-  ["operator", "operator: changes what can be changed back"],
-  ["owner", "owner: may do all"],
-  ["metrics", "metrics: reads counts and times"],
+  ["viewer", "viewer: reads"],
+  ["operator", "operator: makes changes that can be undone"],
+  ["owner", "owner: makes all changes"],
+  ["metrics", "metrics: reads metrics only"],
 ] as const;
 
 export function Admins() {
-  const admins = useAsk<{ admins: readonly Admin[] }>("admins.list", {}, { every: 15_000 });
+  const admins = useAsk<Listed>("admins.list", {}, { every: 15_000 });
   const sessions = useAsk<{ sessions: readonly Session[] }>("sessions.list", {}, { every: 10_000 });
   const [making, make] = useState(false);
   return html` <div class="row">
-      <span class="grow quiet">Tokens of gateway.yaml stand there and are not listed here.</span>
+      <span class="grow"></span>
       ${may("admins.create") && html`<button type="button" class="button main" onClick=${() => make(true)}>${icon("accounts")}New admin</button>`}
     </div>
     <${Shown} of=${admins}
-      >${({ admins: rows }: { admins: readonly Admin[] }) => html`<${AdminTable} rows=${rows} again=${admins.again} />`}<//
+      >${(of: Listed) => html`<${AdminTable} rows=${of.admins} again=${admins.again} /><${FromFile} of=${of} />`}<//
     >
     ${may("sessions.list") && html`<${Sessions} of=${sessions} />`}
     <${SameAs} line="tollgate admins list" />
@@ -62,17 +81,59 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
     toast(`${one.name ?? one.id} is ended, with its sessions.`);
     again();
   };
-  return html`<${Box} flush=${true} title="Admins">
+  return html`<${Box} flush=${true} title="Admin tokens">
     ${end.problem && html`<${Trouble} problem=${end.problem} />`}
     <${Table}
       label="Admins"
       rows=${rows}
       id=${(row: Admin) => row.id}
-      empty=${html`<${Empty} of="audit"><p>None was made yet. An admin has a token of its own, which opens this console and no model.</p><//>`}
+      empty=${html`<${Empty} of="audit"><p>No admin has a token in the store. An admin token opens this console and the admin API, and no model.</p><//>`}
       columns=${[...ADMINS, { name: "", of: (row: Admin) => row.state === "valid" && may("admins.end") && html`<${Sure} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
+
+/** Admins that gateway.yaml defines: they are changed there. */
+function FromFile({ of: { tokens, oidc } }: { of: Listed }) {
+  const rows: Fixed[] = [
+    ...tokens.map((each) => ({ ...each, what: "token" as const })),
+    ...(oidc?.roles ?? []).map(({ group, ...role }) => ({
+      name: group,
+      what: "group" as const,
+      ...role,
+    })),
+  ];
+  return html`<${Box} flush=${true} title="Defined in gateway.yaml">
+    <${Table}
+      label="Defined in gateway.yaml"
+      rows=${rows}
+      id=${(row: Fixed) => `${row.what} ${row.name}`}
+      empty=${html`<${Empty} of="audit"><p>gateway.yaml has no tokens under admin.tokens and no groups under admin.oidc.roles.</p><//>`}
+      columns=${FIXED}
+    />
+    ${oidc && html`<p class="small quiet in">Groups are those of <code class="break">${oidc.issuer}</code>. A person gets the first role that matches.</p>`}
+  <//>`;
+}
+
+const FIXED = [
+  {
+    name: "Name",
+    head: true,
+    by: (row: Fixed) => row.name,
+    of: (row: Fixed) => html`<span class="break">${row.name}</span>`,
+  },
+  {
+    name: "Signs in with",
+    by: (row: Fixed) => row.what,
+    of: (row: Fixed) => (row.what === "token" ? "a token" : "the identity provider, by this group"),
+  },
+  {
+    name: "Role",
+    by: (row: Fixed) => row.role,
+    of: (row: Fixed) =>
+      html`${row.role}${row.account && html`<div class="small faint">account ${row.account}</div>`}`,
+  },
+];
 
 const ADMINS = [
   {
@@ -90,16 +151,16 @@ const ADMINS = [
     name: "Role",
     by: (row: Admin) => row.role,
     of: (row: Admin) =>
-      html`${row.role}${row.account && html`<div class="small faint">of ${row.account}</div>`}`,
+      html`${row.role}${row.account && html`<div class="small faint">account ${row.account}</div>`}`,
   },
   {
-    name: "Made",
+    name: "Created",
     by: (row: Admin) => row.created,
     of: (row: Admin) =>
       html`<span class="nowrap" title=${moment(row.created)}>${ago(row.created)}</span>`,
   },
   {
-    name: "Ends",
+    name: "Expires",
     of: (row: Admin) =>
       row.expires
         ? html`<span class="nowrap" title=${moment(row.expires)}>${ago(row.expires)}</span>`
@@ -135,7 +196,7 @@ function Sessions({ of }: { of: Answer<{ sessions: readonly Session[] }> }) {
   };
   return html`<${Box}
     flush=${true}
-    title="Signed in now"
+    title="Sessions"
     actions=${may("sessions.end") && html`<${Sure} what="Sign all out" run=${() => void run()} />`}
   >
     ${end.problem && html`<${Trouble} problem=${end.problem} />`}
@@ -145,7 +206,7 @@ function Sessions({ of }: { of: Answer<{ sessions: readonly Session[] }> }) {
           label="Sessions"
           rows=${sessions}
           id=${(row: Session) => row.id}
-          empty=${html`<${Empty} of="audit"><p>No session is open.</p><//>`}
+          empty=${html`<${Empty} of="audit"><p>No admin is signed in.</p><//>`}
           columns=${[...SESSIONS, { name: "", of: (row: Session) => html`<${Sure} what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
         />`}<//
     >
@@ -154,24 +215,24 @@ function Sessions({ of }: { of: Answer<{ sessions: readonly Session[] }> }) {
 
 const SESSIONS = [
   {
-    name: "Session of",
+    name: "Admin",
     head: true,
     of: (row: Session) => html`<span class="break">${row.name}</span>`,
   },
   {
     name: "Role",
     of: (row: Session) =>
-      html`${row.role}${row.within && html`<div class="small faint">of ${row.within}</div>`}`,
+      html`${row.role}${row.within && html`<div class="small faint">account ${row.within}</div>`}`,
   },
   { name: "From", of: (row: Session) => html`<code>${row.address}</code>` },
   {
-    name: "Since",
+    name: "Signed in",
     of: (row: Session) =>
       html`<span class="nowrap" title=${moment(row.began)}>${ago(row.began)}</span>`,
   },
-  { name: "Seen", of: (row: Session) => html`<span class="nowrap">${ago(row.used)}</span>` },
+  { name: "Last active", of: (row: Session) => html`<span class="nowrap">${ago(row.used)}</span>` },
   {
-    name: "Ends",
+    name: "Expires",
     of: (row: Session) =>
       html`<span class="nowrap" title=${moment(row.until)}>${ago(row.until)}</span>`,
   },
@@ -194,9 +255,9 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
     if (done) made();
   };
   if (create.value)
-    return html`<${Dialog} title=${`${create.value.admin.name} is made`} close=${close}>
+    return html`<${Dialog} title=${`${create.value.admin.name} is created`} close=${close}>
       <${NoteBox} tone="good"
-        ><p>This is the only time that the token is shown.</p>
+        ><p>The token is shown only once.</p>
         <div class="row">
           <span class="secret grow">${create.value.secret}</span
           ><${CopyButton} text=${create.value.secret} name="Copy the token" /></div
@@ -210,24 +271,24 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
         value=${name}
         set=${setName}
         required=${true}
-        hint="The audit log says it."
+        hint="Shown in the audit log."
       />
       <${Select} name="Role" value=${role} set=${setRole} of=${ROLES} />
       <div class="filters">
         <${Text}
-          name="Held to an account"
+          name="Limited to an account"
           wide=${true}
           value=${account}
           set=${setAccount}
-          placeholder="all of it"
+          placeholder="the whole gateway"
         />
-        <${Text} name="Ends" type="datetime-local" value=${ends} set=${end} />
+        <${Text} name="Expires" type="datetime-local" value=${ends} set=${end} />
       </div>
       ${create.problem && html`<${Trouble} problem=${create.problem} />`}
       <footer>
         <button type="button" class="button" onClick=${close}>Cancel</button
         ><button type="submit" class="button main" disabled=${create.busy || name.trim() === ""}>
-          Make the admin
+          Create the admin
         </button>
       </footer>
     </form>

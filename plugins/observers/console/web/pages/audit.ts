@@ -8,7 +8,7 @@ import { Drawer } from "../parts/over.ts";
 import { Box, Code, Empty, Facts, Mark, SameAs, Shown, type Tone } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { toast } from "../parts/toasts.ts";
-import { useWord } from "../place.ts";
+import { addressOf, go, useWord } from "../place.ts";
 import { ago, count, moment } from "../words.ts";
 
 interface Audited {
@@ -40,8 +40,33 @@ const TONES: Readonly<Record<Audited["outcome"], Tone>> = {
   unknown: "warn",
 };
 
+/** Midnight of a day as its reader's zone has it; undefined: it is no day. */
+function momentOf(day: string, add = 0): number | undefined {
+  const [year, month, date] = day.split("-").map(Number);
+  const at = new Date(year!, month! - 1, date! + add).getTime();
+  return Number.isFinite(at) ? at : undefined;
+}
+
 export function Audit() {
-  const newest = useAsk<Page>("audit.list", { limit: LIMIT }, { every: EVERY_MS });
+  const [from, setFrom] = useWord("from");
+  const [to, setTo] = useWord("to");
+  // Another time is another list.
+  return html`<${Entries} key=${`${from} ${to}`} dates=${{ from, to, setFrom, setTo }} />`;
+}
+
+interface Dates {
+  readonly from: string;
+  readonly to: string;
+  readonly setFrom: (to: string) => void;
+  readonly setTo: (to: string) => void;
+}
+
+function Entries({ dates: { from, to, setFrom, setTo } }: { dates: Dates }) {
+  const span = {
+    ...(from && { from: momentOf(from) }),
+    ...(to && { to: momentOf(to, 1) }),
+  };
+  const newest = useAsk<Page>("audit.list", { limit: LIMIT, ...span }, { every: EVERY_MS });
   const [older, add] = useState<readonly Audited[]>([]);
   const [next, follow] = useState<string>();
   const [search, setSearch] = useWord("q");
@@ -51,7 +76,7 @@ export function Audit() {
     if (newest.value && next === undefined && older.length === 0) follow(newest.value.next);
   }, [newest.value]);
   const more = () =>
-    ask<Page>("audit.list", { limit: LIMIT, after: next }).then(
+    ask<Page>("audit.list", { limit: LIMIT, after: next, ...span }).then(
       (page) => {
         add([...older, ...page.items]);
         follow(page.next ?? "");
@@ -75,6 +100,9 @@ export function Audit() {
         set=${setSearch}
         placeholder="admin:anna, keys.create, …"
       />
+      <${Text} name="From" type="date" value=${from} set=${setFrom} />
+      <${Text} name="To" type="date" value=${to} set=${setTo} />
+      ${(from || to) && html`<button type="button" class="button" onClick=${() => go(addressOf("/audit", { q: search }))}>All dates</button>`}
     </div>
     <${Shown} of=${newest}
       >${() =>
@@ -86,7 +114,7 @@ export function Audit() {
             open=${(row: Audited) => choose(row.id)}
             chosen=${chosen}
             most=${500}
-            empty=${NOTHING}
+            empty=${from || to || search ? NONE_LIKE : NOTHING}
             columns=${COLUMNS}
           />
         <//>`}<//
@@ -94,27 +122,31 @@ export function Audit() {
     ${
       newest.value?.looks?.length
         ? html`<p class="small quiet">
-            Single requests were looked at since the gateway started by
+            Requests were opened one by one since the gateway started by
             ${` ${newest.value.looks.map((each) => `${each.actor} (${count(each.count)})`).join(", ")}`}.
           </p>`
         : null
     }
-    ${next && html`<div><button type="button" class="button" onClick=${more}>Older ones</button></div>`}
-    <${SameAs} line="tollgate audit" />
+    ${next && html`<div><button type="button" class="button" onClick=${more}>Load older entries</button></div>`}
+    <${SameAs}
+      line=${["tollgate audit", ...(from ? [`--since ${from}`] : []), ...(to ? [`--until ${to}`] : [])].join(" ")}
+    />
     ${one && html`<${Entry} of=${one} close=${() => choose("")} />`}`;
 }
 
 const NOTHING = html`<${Empty} of="audit"
-  ><p>
-    No command has changed anything yet. Each that does is written here before it takes effect.
-  </p><//
+  ><p>No changes yet. Each change is recorded here before it takes effect.</p><//
 >`;
+
+const NONE_LIKE = html`<${Empty} of="search"><p>No entry matches these filters.</p><//>`;
 
 const COLUMNS = [
   {
     name: "When",
     by: (row: Audited) => row.at,
-    of: (row: Audited) => html`<span class="nowrap" title=${moment(row.at)}>${ago(row.at)}</span>`,
+    of: (row: Audited) =>
+      html`<span class="nowrap">${moment(row.at)}</span>
+        <div class="small faint">${ago(row.at)}</div>`,
   },
   {
     name: "Command",
@@ -123,7 +155,7 @@ const COLUMNS = [
     of: (row: Audited) => html`<code>${row.command}</code>`,
   },
   {
-    name: "About",
+    name: "Target",
     by: (row: Audited) => row.target ?? "",
     of: (row: Audited) => html`<span class="cut" title=${row.target}>${row.target}</span>`,
   },
@@ -161,14 +193,14 @@ const Entry = ({ of, close }: { of: Audited; close: () => void }) =>
         ["When", moment(of.at)],
         ["By", `${of.actor}, ${of.role}`],
         ["From", [of.door, of.address].filter(Boolean).join(", ")],
-        ["About", of.target],
-        ["Why it failed", of.code],
+        ["Target", of.target],
+        ["Error code", of.code],
       ]}
     />
     <${Box} title="Before"
-      >${of.before === undefined ? html`<p class="quiet">Nothing that could be read.</p>` : html`<${Code} text=${said(of.before)} label="Before" wrap=${true} />`}<//
+      >${of.before === undefined ? html`<p class="quiet">The target did not exist, or its earlier state is not recorded.</p>` : html`<${Code} text=${said(of.before)} label="Before" wrap=${true} />`}<//
     >
-    <${Box} title="Asked for"
-      >${of.after === undefined ? html`<p class="quiet">Nothing beyond the command.</p>` : html`<${Code} text=${said(of.after)} label="Asked for" wrap=${true} />`}<//
+    <${Box} title="Input"
+      >${of.after === undefined ? html`<p class="quiet">The command has no input.</p>` : html`<${Code} text=${said(of.after)} label="Input" wrap=${true} />`}<//
     >
   <//>`;

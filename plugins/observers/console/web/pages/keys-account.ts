@@ -2,18 +2,19 @@
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useAct } from "../act.ts";
-import { LimitBar, LimitFields, limitOf, type TypedLimit, typedOf } from "../limits.ts";
+import { LimitBar, LimitFields, limitOf, sayLimit, type TypedLimit, typedOf } from "../limits.ts";
 import { Select, Text } from "../parts/fields.ts";
 import { Dialog, Drawer } from "../parts/over.ts";
-import { Box, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
+import { Box, Code, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
 import { addressOf } from "../place.ts";
 import { may } from "../rights.ts";
+import { accountLines, changedTo } from "./keys-yaml.ts";
 import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
 import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
 
 const places = (accounts: readonly Account[], but?: string) => [
-  ["", "nothing: it is an outermost one"] as const,
+  ["", "none: a top-level account"] as const,
   ...accounts
     .filter(({ id, state }) => id !== but && state === "valid")
     .map((each) => [each.id, each.path] as const),
@@ -53,7 +54,7 @@ export function NewAccount({
       defaults: defaultsOf(fresh),
     });
     if (!done) return;
-    toast(`${id.trim()} is made.`);
+    toast(`${id.trim()} is created.`);
     for (const warning of done.warnings ?? []) toast(warning, "bad");
     made();
     close();
@@ -67,13 +68,19 @@ export function NewAccount({
           set=${name}
           required=${true}
           placeholder="research"
-          hint="What keys and the ledger call it, for good."
+          hint="Keys and the ledger use it. It cannot be changed."
         />
-        <${Select} name="Stands in" wide=${true} value=${home} set=${move} of=${places(accounts)} />
+        <${Select}
+          name="Parent account"
+          wide=${true}
+          value=${home}
+          set=${move}
+          of=${places(accounts)}
+        />
       </div>
       <${Grants} value=${value} set=${set} />
       <details>
-        <summary class="small quiet">What new keys in it get by default</summary>
+        <summary class="small quiet">Default limits for new keys in this account</summary>
         <${LimitFields} value=${fresh} set=${setFresh} />
       </details>
       <${Foot}
@@ -81,7 +88,7 @@ export function NewAccount({
         problem=${create.problem}
         close=${close}
         off=${create.busy || id.trim() === ""}
-        does="Make the account"
+        does="Create the account"
       />
     </form>
   <//>`;
@@ -111,12 +118,15 @@ export function AccountDetail({
     ${
       of.from &&
       html`<${NoteBox}
-        ><p>It stands in <code>${of.from}</code> and is changed there.</p><//
+        ><p>
+          This account is defined in <code>${of.from}</code>. Edit that file to change it: “Change”
+          shows the lines.
+        </p><//
       >`
     }
     <${Box}
-      title="What is left"
-      actions=${!changing && may("accounts.update") && !of.from && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
+      title="Limits and budgets"
+      actions=${!changing && (of.from ? may("config.show") : may("accounts.update")) && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
     >
       ${
         changing
@@ -127,19 +137,21 @@ export function AccountDetail({
               changed=${changed}
             />`
           : (of.limits?.length ?? 0) === 0
-            ? html`<p class="quiet">No limit of its own. What is around it holds.</p>`
+            ? html`<p class="quiet">
+                No limits of its own. The limits of its parent accounts apply.
+              </p>`
             : html`<div class="stack">
-                ${barsOf(of).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
+                ${barsOf(of).map((limit, at) => html`<${LimitBar} limit=${limit} own=${of.id} key=${at} />`)}
               </div>`
       }
     <//>
     <${Box}
-      title=${`Keys in it: ${keys.length}`}
-      actions=${may("keys.create") && html`<a class="button small" href=${addressOf("/keys", { account: of.id, new: "key" })}>New key in it</a>`}
+      title=${`${keys.length} ${keys.length === 1 ? "key" : "keys"} in this account`}
+      actions=${may("keys.create") && html`<a class="button small" href=${addressOf("/keys", { account: of.id, new: "key" })}>New key</a>`}
     >
       ${
         keys.length === 0
-          ? html`<p class="quiet">None draws on it directly.</p>`
+          ? html`<p class="quiet">No key is directly in this account.</p>`
           : html`<ul class="stack tight">
               ${keys.slice(0, 50).map((key) => html`<li key=${`${key.id} ${key.created}`}><a href=${addressOf("/keys", { key: key.id })}>${nameOf(key)}</a> ${key.state !== "valid" && html`<${Mark} tone="bad">${key.state}<//>`}</li>`)}
             </ul>`
@@ -155,10 +167,10 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
     of=${[
       ["Path", html`<code>${of.path}</code>`],
       [
-        "Stands in",
+        "Parent account",
         of.parent
           ? html`<a href=${addressOf("/keys", { account: of.parent })}>${of.parent}</a>`
-          : "nothing",
+          : "none",
       ],
       [
         "Accounts in it",
@@ -171,16 +183,10 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
             )
           : "none",
       ],
-      ["May use", of.models?.join(", ") ?? "what is around it may"],
-      ["Privacy", of.privacy ?? "as what is around it, and each request"],
-      [
-        "New keys get",
-        of.defaults?.limits.map(({ unit, max, per }) => `${unit} ${max} / ${per}`).join(", "),
-      ],
-      [
-        "Look at",
-        html`<a href=${addressOf("/usage", { by: "key", account: of.id })}>what was used in it</a>`,
-      ],
+      ["Models", of.models?.join(", ") ?? "as its parent account"],
+      ["Privacy", of.privacy ? `Service-ZDR: ${of.privacy}` : "as its parent account"],
+      ["New keys get", of.defaults?.limits.map(sayLimit).join(", ")],
+      ["Reports", html`<a href=${addressOf("/usage", { by: "key", account: of.id })}>Usage</a>`],
     ]}
   />`;
 
@@ -201,11 +207,13 @@ function Change({
     (of.defaults?.limits ?? []).map(typedOf),
   );
   const [flaw, refuse] = useState<string>();
+  const [diff, write] = useState<readonly string[]>();
   const update = useAct<{ warnings?: readonly string[] }>("accounts.update");
   const submit = async (event: Event) => {
     event.preventDefault();
     refuse(flawOf(value));
     if (flawOf(value)) return;
+    if (of.from) return write(accountLines(of, changedTo(of, value, home, defaultsOf(fresh))));
     const version = of.version === undefined ? {} : { version: of.version };
     const done = await update.run({
       id: of.id,
@@ -221,15 +229,35 @@ function Change({
     close();
   };
   return html`<form class="form" onSubmit=${submit}>
-    <${Select} name="Stands in" value=${home} set=${move} of=${places(accounts, of.id)} />
+    <${Select} name="Parent account" value=${home} set=${move} of=${places(accounts, of.id)} />
     <${Grants} value=${value} set=${set} />
     <details>
       <summary class="small quiet">What new keys in it get by default</summary>
       <${LimitFields} value=${fresh} set=${setFresh} />
     </details>
-    <${Foot} flaw=${flaw} problem=${update.problem} close=${close} off=${update.busy} does="Save" />
+    ${diff && html`<${ToApply} of=${of} lines=${diff} />`}
+    <${Foot}
+      flaw=${flaw}
+      problem=${update.problem}
+      close=${close}
+      off=${update.busy}
+      does=${of.from ? "Show the change as YAML" : "Save"}
+    />
   </form>`;
 }
+
+/** A change of an account that gateway.yaml defines: the console writes no file, so an operator applies it. */
+const ToApply = ({ of, lines }: { of: Account; lines: readonly string[] }) =>
+  html`<div class="stack tight" aria-live="polite">
+    ${
+      lines.every((line) => line.startsWith(" "))
+        ? html`<p class="quiet">Nothing is changed.</p>`
+        : html`<p class="small">
+              Apply this to <code>${of.from}</code>. The gateway reloads the file when you save it.
+            </p>
+            <${Code} text=${lines.join("\n")} label="Change of gateway.yaml" />`
+    }
+  </div>`;
 
 function End({ of, changed }: { of: Account; changed: () => void }) {
   const [sure, set] = useState(false);
@@ -239,15 +267,18 @@ function End({ of, changed }: { of: Account; changed: () => void }) {
     toast(`${nameOf(of)} is ended.`);
     changed();
   };
-  return html`<${Box} title="End it">
+  return html`<${Box} title="End the account">
     <div class="stack">
-      <p class="small quiet">Its keys, and those of all accounts in it, are refused from now on.</p>
+      <p class="small quiet">
+        Requests with its keys, and with the keys of all accounts in it, get 403. This cannot be
+        undone.
+      </p>
       <div class="row">
         ${
           sure
             ? html`<button type="button" class="button danger" disabled=${end.busy} onClick=${run}>
                   Yes, end ${nameOf(of)}</button
-                ><button type="button" class="button" onClick=${() => set(false)}>No</button>`
+                ><button type="button" class="button" onClick=${() => set(false)}>Cancel</button>`
             : html`<button type="button" class="button danger" onClick=${() => set(true)}>
                 End this account
               </button>`

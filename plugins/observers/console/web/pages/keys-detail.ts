@@ -1,13 +1,14 @@
 // One key: what it may, what is left of it, and what is done with it: changed without a new secret, moved, given another secret, ended.
 import { html } from "htm/preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useAct } from "../act.ts";
+import { ask } from "../ask.ts";
 import { useAsk } from "../data.ts";
 import { NewSecret } from "../new-secret.ts";
 import { LimitBar } from "../limits.ts";
 import { Select } from "../parts/fields.ts";
 import { Drawer } from "../parts/over.ts";
-import { Box, Facts, Mark, SameAs, Trouble } from "../parts/plain.ts";
+import { Box, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.ts";
 import { addressOf } from "../place.ts";
 import { may } from "../rights.ts";
@@ -15,11 +16,12 @@ import { ago, moment } from "../words.ts";
 import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
 import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
 
+/** As the command line takes it: `--overlap 24h`. */
 const OVERLAPS = [
-  ["0", "ends at once"],
-  ["3600000", "works for an hour"],
-  ["86400000", "works for a day"],
-  ["604800000", "works for a week"],
+  ["0", "stops working now", ""],
+  ["3600000", "works for 1 more hour", "1h"],
+  ["86400000", "works for 1 more day", "24h"],
+  ["604800000", "works for 7 more days", "7d"],
 ] as const;
 
 export function KeyDetail({
@@ -45,16 +47,16 @@ export function KeyDetail({
   >
     <${Facts}
       of=${[
-        ["Id", html`<code>${key.id}</code>`],
+        ["ID", html`<code>${key.id}</code>`],
         [
           "Account",
           key.account
             ? html`<a href=${addressOf("/keys", { account: key.account })}>${key.account}</a>`
             : "none",
         ],
-        ["May use", key.models?.join(", ") ?? "every model"],
-        ["May ask at", key.frontends?.join(", ") ?? "every frontend"],
-        ["Privacy", key.privacy ?? "as each request says"],
+        ["Models", key.models?.join(", ") ?? "all"],
+        ["Frontends", key.frontends?.join(", ") ?? "all"],
+        ["Privacy", key.privacy ? `Service-ZDR: ${key.privacy}` : "as each request asks"],
         [
           "Labels",
           labels.length > 0
@@ -63,24 +65,27 @@ export function KeyDetail({
               )
             : undefined,
         ],
-        ["Made", moment(key.created)],
-        ["Ends", key.expires ? `${moment(key.expires)}, ${ago(key.expires)}` : "never"],
+        ["Created", moment(key.created)],
+        ["Last used", may("requests.search") && html`<${LastUsed} id=${key.id} />`],
+        ["Expires", key.expires ? `${moment(key.expires)}, ${ago(key.expires)}` : "never"],
         [
-          "Look at",
-          html`<a href=${addressOf("/usage", { by: "model", key: key.id })}>what it used</a> ·
-            <a href=${addressOf("/requests", { key: key.id })}>its requests</a>`,
+          "Reports",
+          html`<a href=${addressOf("/usage", { by: "model", key: key.id })}>Usage</a>${" · "}<a
+              href=${addressOf("/requests", { key: key.id })}
+              >Requests</a
+            >`,
         ],
       ]}
     />
     <${Box}
-      title="What is left"
+      title="Limits and budgets"
       actions=${!changing && may("keys.update") && key.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
     >
       ${
         changing
           ? html`<${Change} of=${key} close=${() => change(false)} changed=${again} />`
           : (key.counted ?? barsOf(key)).length === 0
-            ? html`<p class="quiet">No limit of its own. What its accounts allow holds.</p>`
+            ? html`<p class="quiet">No limits of its own. The limits of its accounts apply.</p>`
             : html`<div class="stack">
                 ${(key.counted ?? barsOf(key)).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
               </div>`
@@ -91,6 +96,43 @@ export function KeyDetail({
     ${key.state !== "revoked" && may("keys.revoke") && html`<${End} of=${key} changed=${again} />`}
     <${SameAs} line=${`tollgate keys show ${key.id}`} />
   <//>`;
+}
+
+/** Answers of a search that are read: each takes a part of a second, however large the ledger is. */
+const SEARCHED = 12;
+
+interface Search {
+  readonly items: readonly { readonly at: number }[];
+  readonly next?: string;
+}
+
+/** Undefined: there is none as far as it was looked. */
+async function newestCall(key: string, over: AbortSignal): Promise<number | undefined> {
+  let after: string | undefined;
+  for (let n = 0; n < SEARCHED; n++) {
+    const of = { key, limit: 5, ...(after !== undefined && { after }) };
+    const page = await ask<Search>("requests.search", of, over);
+    if (page.items[0]) return page.items[0].at;
+    if (page.next === undefined) return undefined;
+    after = page.next;
+  }
+  return undefined;
+}
+
+/** The newest call in the ledger. */
+function LastUsed({ id }: { id: string }) {
+  const [at, set] = useState<number | "none">();
+  useEffect(() => {
+    const over = new AbortController();
+    newestCall(id, over.signal).then(
+      (found) => set(found ?? "none"),
+      () => {},
+    );
+    return () => over.abort();
+  }, [id]);
+  if (at === undefined) return html`<span class="faint">–</span>`;
+  if (at === "none") return html`<span class="faint">no call found</span>`;
+  return html`${ago(at)} <span class="faint">(${moment(at)})</span>`;
 }
 
 function Change({ of, close, changed }: { of: Key; close: () => void; changed: () => void }) {
@@ -117,27 +159,54 @@ function Change({ of, close, changed }: { of: Key; close: () => void; changed: (
 
 function Rotate({ of, changed }: { of: Key; changed: () => void }) {
   const [overlap, set] = useState("3600000");
+  const [sure, confirm] = useState(false);
   const rotate = useAct<{ secret: string }>("keys.rotate");
   const status = useAsk<{ url: string }>("status");
   const run = async () => {
     if (await rotate.run({ id: of.id, overlapMs: Number(overlap) })) changed();
+    else confirm(false);
   };
-  return html`<${Box} title="Another secret">
+  const [, effect, flag] = OVERLAPS.find(([ms]) => ms === overlap)!;
+  return html`<${Box} title="Rotate the secret">
     <div class="stack">
-      <p class="small quiet">The same key to the ledger and its limits, under a new secret.</p>
+      <p class="small quiet">
+        The key gets a new secret. Its ID, limits, and history stay the same.
+      </p>
       ${
         rotate.value
           ? html`<${NewSecret} secret=${rotate.value.secret} url=${status.value?.url ?? ""} />`
           : html`<div class="filters">
-              <${Select} name="The old one" value=${overlap} set=${set} of=${OVERLAPS} /><button
-                type="button"
-                class="button"
-                disabled=${rotate.busy}
-                onClick=${run}
-              >
-                Rotate
-              </button>
-            </div>`
+                <${Select}
+                  name="The old secret"
+                  wide=${true}
+                  value=${overlap}
+                  set=${(to: string) => (set(to), confirm(false))}
+                  of=${OVERLAPS.map(([ms, said]) => [ms, said] as const)}
+                />
+                ${!sure && html`<button type="button" class="button" onClick=${() => confirm(true)}>Rotate…</button>`}
+              </div>
+              ${
+                sure &&
+                html`<${NoteBox} tone="warn"
+                  ><p>
+                    Rotate ${nameOf(of)}? The old secret ${effect}.
+                    ${overlap === "0" ? "Clients that still use it get 401." : "Update your clients before then."}
+                  </p>
+                  <div class="row">
+                    <button
+                      type="button"
+                      class="button danger"
+                      disabled=${rotate.busy}
+                      onClick=${run}
+                    >
+                      Yes, rotate ${nameOf(of)}</button
+                    ><button type="button" class="button" onClick=${() => confirm(false)}>
+                      Cancel
+                    </button>
+                  </div><//
+                >`
+              }
+              <${SameAs} line=${`tollgate keys rotate ${of.id}${flag && ` --overlap ${flag}`}`} />`
       }
       ${rotate.problem && html`<${Trouble} problem=${rotate.problem} />`}
     </div>
@@ -158,12 +227,12 @@ function Move({
   if (accounts.length === 0) return null;
   const run = async () => {
     if (!(await move.run({ id: of.id, account: to || undefined }))) return;
-    toast(`${nameOf(of)} draws on ${to || "no account"} now.`);
+    toast(`${nameOf(of)} is now in ${to || "no account"}.`);
     changed();
   };
-  return html`<${Box} title="Another account">
+  return html`<${Box} title="Move to another account">
     <div class="stack">
-      <p class="small quiet">Rows that it has written stay where they were.</p>
+      <p class="small quiet">Calls that were already made stay with the old account.</p>
       <div class="filters">
         <${Select}
           name="Account"
@@ -189,12 +258,14 @@ function End({ of, changed }: { of: Key; changed: () => void }) {
   const revoke = useAct<unknown>("keys.revoke");
   const run = async () => {
     if (!(await revoke.run({ id: of.id }))) return;
-    toast(`${nameOf(of)} is ended.`);
+    toast(`${nameOf(of)} is revoked.`);
     changed();
   };
-  return html`<${Box} title="End it">
+  return html`<${Box} title="Revoke the key">
     <div class="stack">
-      <p class="small quiet">Its clients are refused from now on, for good. Its rows stay.</p>
+      <p class="small quiet">
+        Clients that use the key get 401. This cannot be undone. Its history stays in the ledger.
+      </p>
       <div class="row">
         ${
           sure
@@ -204,10 +275,10 @@ function End({ of, changed }: { of: Key; changed: () => void }) {
                   disabled=${revoke.busy}
                   onClick=${run}
                 >
-                  Yes, end ${nameOf(of)}</button
-                ><button type="button" class="button" onClick=${() => set(false)}>No</button>`
+                  Yes, revoke ${nameOf(of)}</button
+                ><button type="button" class="button" onClick=${() => set(false)}>Cancel</button>`
             : html`<button type="button" class="button danger" onClick=${() => set(true)}>
-                End this key
+                Revoke this key
               </button>`
         }
       </div>

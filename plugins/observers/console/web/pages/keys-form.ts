@@ -36,9 +36,9 @@ const listOf = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
 /** Why it cannot be sent; undefined: it can. */
 export const flawOf = ({ limits, labels }: Typed): string | undefined =>
   limits.some((each) => !limitOf(each))
-    ? "A limit has no amount."
+    ? "Enter an amount for each limit."
     : labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
-      ? "A label is written as in team=web."
+      ? "Write labels as name=value, for example team=web."
       : undefined;
 
 /** As commands take it. `none`: what stands for a member that says nothing: absent in what is made, null in what is changed. */
@@ -77,7 +77,7 @@ export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void 
       value=${value.models}
       set=${(models: string) => put({ models })}
       placeholder="openai/*, fast"
-      hint="Names or patterns, in which * stands for any text. Empty: all models."
+      hint="Names or patterns. * matches any text. Empty: all models."
     />
     <div class="filters">
       <${Select}
@@ -85,7 +85,7 @@ export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void 
         value=${value.privacy}
         set=${(privacy: string) => put({ privacy })}
         of=${[
-          ["", "as each request says"],
+          ["", "as each request asks"],
           ["required", "Service-ZDR: required"],
           ["strict", "Service-ZDR: strict"],
         ]}

@@ -47,7 +47,7 @@ export function NewKey({
   };
   const got = create.value;
   if (got)
-    return html`<${Dialog} title=${`${nameOf(got.key)} is made`} close=${close}>
+    return html`<${Dialog} title=${`${nameOf(got.key)} is created`} close=${close}>
       ${got.warnings.map((warning) => html`<${NoteBox} tone="warn" key=${warning}><p>${warning}</p><//>`)}
       <${NewSecret} secret=${got.secret} url=${status.value?.url ?? ""} />
       <footer><button type="button" class="button main" onClick=${close}>Done</button></footer>
@@ -63,11 +63,11 @@ export function NewKey({
           of=${[["", "none"], ...accounts.filter(({ state }) => state === "valid").map((each) => [each.id, each.path] as const)]}
         />
         <${Text}
-          name="Ends"
+          name="Expires"
           type="datetime-local"
           value=${ends}
           set=${end}
-          hint="Never when empty"
+          hint="Empty: never"
         />
       </div>
       <${Foot}
@@ -75,7 +75,7 @@ export function NewKey({
         problem=${create.problem}
         close=${close}
         off=${create.busy}
-        does="Make the key"
+        does="Create the key"
       />
     </form>
   <//>`;

@@ -36,6 +36,7 @@ export interface Account {
   readonly frontends?: readonly string[];
   readonly privacy?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly tells?: string;
   readonly version?: number;
 }
 

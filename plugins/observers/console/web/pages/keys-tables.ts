@@ -1,13 +1,15 @@
 // Accounts as a tree with their budgets as bars, and keys as a table.
 import { html } from "htm/preact";
 import { useMemo, useState } from "preact/hooks";
+import { useAsk } from "../data.ts";
 import { type Counted, type Limit, LimitBar } from "../limits.ts";
 import { Check, Select, Text } from "../parts/fields.ts";
 import { Box, Empty, Mark } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { addressOf, useWord } from "../place.ts";
 import { may } from "../rights.ts";
-import { ago, count, moment } from "../words.ts";
+import type { Sums } from "../shapes.ts";
+import { ago, count, daysAgo, moment, zone } from "../words.ts";
 import { type Account, barsOf, type Key, nameOf, TONES } from "./keys-shapes.ts";
 
 export function AccountTable({
@@ -31,8 +33,8 @@ export function AccountTable({
       chosen=${chosen}
       empty=${html`<${Empty} of="accounts"
         ><p>
-          An account is a budget that several keys share: an organisation, a team in it, a project.
-          What it allows can only be narrowed below it.
+          An account is a budget that several keys share: an organization, a team in it, or a
+          project. Accounts inside it can only narrow its limits.
         </p>
         ${may("accounts.create") && html`<button type="button" class="button" onClick=${make}>Create an account</button>`}<//
       >`}
@@ -43,11 +45,11 @@ export function AccountTable({
 
 const placeOf = (from: string): string => from.slice(from.lastIndexOf("/") + 1);
 
-const bars = (row: { limits?: readonly Limit[]; counted?: readonly Counted[] }) =>
+const bars = (row: { id: string; limits?: readonly Limit[]; counted?: readonly Counted[] }) =>
   (row.limits?.length ?? 0) === 0
-    ? html`<span class="faint small">no limit of its own</span>`
+    ? html`<span class="faint small">none of its own</span>`
     : html`<div class="stack tight">
-        ${barsOf(row).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
+        ${barsOf(row).map((limit, at) => html`<${LimitBar} limit=${limit} own=${row.id} key=${at} />`)}
       </div>`;
 
 export function KeyTable({
@@ -66,6 +68,7 @@ export function KeyTable({
   const [search, setSearch] = useWord("q");
   const [account, setAccount] = useState("");
   const [ended, showEnded] = useState(false);
+  const used = useLastUsed();
   const word = search.toLowerCase();
   const rows = keys.filter(
     (key) =>
@@ -90,7 +93,7 @@ export function KeyTable({
         set=${setAccount}
         of=${[["", "all"], ...accounts.map((each) => [each.id, nameOf(each)] as const)]}
       />
-      <${Check} name="Ended ones too" value=${ended} set=${showEnded} />
+      <${Check} name="Show revoked and expired" value=${ended} set=${showEnded} />
     </div>
     <${Box} flush=${true} title=${`${count(rows.length)} ${rows.length === 1 ? "key" : "keys"}`}>
       <${Table}
@@ -101,13 +104,53 @@ export function KeyTable({
         chosen=${chosen}
         empty=${html`<${Empty} of="keys"
           ><p>
-            ${keys.length === 0 ? "A key lets a client in. Its secret is shown once, with what each client wants of it." : "No key is like that."}
+            ${keys.length === 0 ? "A client needs a key to send requests. The secret is shown once, with the settings for each client." : "No key matches these filters."}
           </p>
           ${may("keys.create") && html`<button type="button" class="button main" onClick=${make}>New key</button>`}<//
         >`}
-        columns=${KEYS}
+        columns=${used ? [...KEYS.slice(0, 3), lastUsed(used), ...KEYS.slice(3)] : KEYS}
       />
     <//>`;
+}
+
+/** Days that are looked back. */
+const LOOKED = 30;
+
+/** The newest day with a call, of each key; undefined: not known yet. */
+function useLastUsed(): ReadonlyMap<string, string> | undefined {
+  const today = new Date().setHours(0, 0, 0, 0);
+  const days = useAsk<Sums>(
+    "ledger.totals",
+    { from: daysAgo(LOOKED, today), by: ["key", "day"], tz: zone() },
+    { every: 60_000 },
+  );
+  return useMemo(() => {
+    if (!days.value) return undefined;
+    const newest = new Map<string, string>();
+    for (const { by } of days.value.rows) {
+      const [key, day] = [by["key"]!, by["day"]!];
+      if (day > (newest.get(key) ?? "")) newest.set(key, day);
+    }
+    return newest;
+  }, [days.value]);
+}
+
+const lastUsed = (used: ReadonlyMap<string, string>) => ({
+  name: "Last used",
+  by: (row: Key) => used.get(row.id) ?? "",
+  of: (row: Key) => {
+    const day = used.get(row.id);
+    if (day === undefined) return html`<span class="faint small">not in ${LOOKED} days</span>`;
+    return html`<span class="small nowrap" title=${day}>${dayAgo(day)}</span>`;
+  },
+});
+
+/** "2026-11-28" → "today" */
+function dayAgo(day: string): string {
+  const days = Math.round(
+    (new Date().setHours(0, 0, 0, 0) - new Date(`${day}T00:00`).getTime()) / 86_400_000,
+  );
+  return days <= 0 ? "today" : days === 1 ? "yesterday" : `${days} days ago`;
 }
 
 const ACCOUNTS = [
@@ -124,12 +167,12 @@ const ACCOUNTS = [
     name: "State",
     of: (row: Account) => html`<${Mark} tone=${TONES[row.state]}>${row.state}<//>`,
   },
-  { name: "Used", of: (row: Account) => bars(row) },
+  { name: "Limits and budgets", of: (row: Account) => bars(row) },
   { name: "Keys", number: true, of: (row: Account) => count(row.keys) },
   {
-    name: "Kept in",
+    name: "Defined in",
     of: (row: Account) =>
-      html`<span class="small faint break">${row.from ? placeOf(row.from) : "the store"}</span>`,
+      html`<span class="small faint break">${row.from ? placeOf(row.from) : "store"}</span>`,
   },
 ];
 
@@ -155,22 +198,22 @@ const KEYS = [
         ? html`<a href=${addressOf("/keys", { account: row.account })}>${row.account}</a>`
         : html`<span class="faint">none</span>`,
   },
-  { name: "Used", of: (row: Key) => bars(row) },
+  { name: "Limits and budgets", of: (row: Key) => bars(row) },
   {
-    name: "May use",
+    name: "Models",
     of: (row: Key) =>
       html`<span class="cut small" title=${row.models?.join(", ")}
-        >${row.models?.join(", ") ?? "everything"}</span
+        >${row.models?.join(", ") ?? "all"}</span
       >`,
   },
   {
-    name: "Made",
+    name: "Created",
     by: (row: Key) => row.created,
     of: (row: Key) =>
       html`<span class="nowrap small" title=${moment(row.created)}>${ago(row.created)}</span>`,
   },
   {
-    name: "Ends",
+    name: "Expires",
     by: (row: Key) => row.expires ?? Infinity,
     of: (row: Key) =>
       row.expires

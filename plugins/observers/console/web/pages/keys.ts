@@ -65,26 +65,26 @@ function Summary({ keys, accounts }: { keys: readonly Key[]; accounts: readonly 
   return html`<${Figures}
     of=${[
       {
-        name: "Keys that work",
+        name: "Active keys",
         value: count(valid.length),
-        note: `${count(keys.length - valid.length)} ended`,
+        note: `${count(keys.length - valid.length)} revoked or expired`,
       },
       {
         name: "Accounts",
         value: count(accounts.length),
-        note: accounts.length === 0 ? "none share a budget" : "share budgets",
+        note: accounts.length === 0 ? "no shared budgets" : "with shared budgets",
       },
       {
-        name: "Used up",
+        name: "Limits used up",
         value: count(over),
-        note: over > 0 ? "refused until they are back" : "none is refused",
+        note: over > 0 ? "requests are rejected" : "no request is rejected",
         tone: over > 0 ? "bad" : "good",
       },
       {
-        name: "Above 80%",
+        name: "Limits above 80%",
         value: count(near),
         tone: near > 0 ? "warn" : "good",
-        note: near > 0 ? "look at these first" : "all have room",
+        note: near > 0 ? "close to being used up" : "none is close",
       },
     ]}
   />`;

@@ -6,20 +6,27 @@ import { Select, Text } from "../parts/fields.ts";
 import { Box, Empty, Facts, Mark, NoteBox, SameAs, Shown } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
 import { addressOf, useWord } from "../place.ts";
-import { span } from "../words.ts";
+import { ago, moment, span } from "../words.ts";
 
+interface Cooldown {
+  readonly state: string;
+  readonly why: string;
+  readonly until: number;
+  readonly refuses?: boolean;
+  /** Keys whose requests alone are affected. */
+  readonly keys?: readonly string[];
+}
 interface Candidate {
   readonly id: string;
   readonly credential: string;
   readonly protocol: string | null;
   readonly lane: "verbatim" | "translated";
   readonly closedBy?: string;
-  readonly resting?: {
-    readonly state: string;
-    readonly why: string;
-    readonly until: number;
-    readonly refuses?: boolean;
-  };
+  /** When it is called, as the gateway reckons it. */
+  readonly turn?: "first" | "next" | "last" | "not_called";
+  /** Whether a cooldown moves it behind the others. */
+  readonly cooling?: boolean;
+  readonly resting?: Cooldown;
   readonly excluded?: { readonly by: string; readonly code: string; readonly message: string };
 }
 interface Explained {
@@ -57,6 +64,8 @@ export function Routing() {
   const [typed, type] = useState(model);
   const [typedKey, typeKey] = useState(key);
   const models = useAsk<{ models: readonly { id: string }[] }>("models.list");
+  const status = useAsk<{ frontends: readonly { name: string }[] }>("status");
+  const frontends = (status.value?.frontends ?? []).map(({ name }) => name);
   const names = (models.value?.models ?? []).slice(0, OFFERED).map(({ id }) => id);
   const submit = (event: Event) => {
     event.preventDefault();
@@ -71,20 +80,15 @@ export function Routing() {
           value=${typed}
           set=${type}
           options=${names}
-          placeholder=${names[0] ?? "openai/gpt-5"}
+          placeholder=${names[0] ?? "provider/model"}
         />
         <${Select}
-          name="Asked at"
+          name="Frontend"
           value=${frontend}
           set=${setFrontend}
-          of=${[["", "what fits best"], "chat-completions", "messages", "responses", "images"]}
+          of=${[["", "the best match"], ...frontends]}
         />
-        <${Text}
-          name="As key"
-          value=${typedKey}
-          set=${typeKey}
-          placeholder="any: its id or its name"
-        />
+        <${Text} name="As key" value=${typedKey} set=${typeKey} placeholder="any key: id or name" />
         <${Select}
           name="Service-ZDR"
           value=${zdr}
@@ -103,8 +107,8 @@ export function Routing() {
         : html`<${Box}
             ><${Empty} of="routing"
               ><p>
-                Which provider would answer, in which order, and what keeps the others away: nothing
-                is sent to find out.
+                Which candidates a request would call, in which order, and why others are left out.
+                No request is sent to find out.
               </p>
               ${names[0] && html`<a class="button" href=${addressOf("/routing", { model: names[0] })}>Explain ${names[0]}</a>`}<//
             ><//
@@ -134,45 +138,47 @@ function Explanation({ of }: { of: Question }) {
 
 function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Question) {
   const { candidates, hooks, timeouts, notes = [] } = value;
-  const first = candidates.find(({ excluded }) => !excluded);
+  const first = candidates.find(({ turn }) => turn === "first");
   const wayOf = (one: Candidate) =>
     ways?.ways.find(
       (way) =>
         way.id === one.id && way.credential === one.credential && way.protocol === one.protocol,
     );
-  return html` <${NoteBox} tone=${first ? "good" : "warn"}
+  return html` <${NoteBox} tone=${first && !isCooling(first) ? "good" : "warn"}
       >${
         first
           ? html`<p>
-              <strong class="strong">${first.id}</strong> answers first, with the credential
-              ${` ${first.credential}, `}${first.lane === "verbatim" ? "byte for byte as the client wrote it" : `translated${first.closedBy ? `, since ${first.closedBy}` : ""}`}.
-            </p>`
-          : html`<p>No candidate would answer. Why, the table says.</p>`
+                <strong class="strong">${first.id}</strong> is called first, with the credential
+                ${` ${first.credential}, `}${first.lane === "verbatim" ? "byte for byte as the client wrote it" : `translated${first.closedBy ? `, because of ${first.closedBy}` : ""}`}.
+              </p>
+              ${isCooling(first) && html`<p>It is in cooldown, and so is every other candidate.</p>`}
+              ${passedOver(candidates, first)}`
+          : html`<p>No candidate is called. The table shows the reason for each.</p>`
       }<//
     >
     <${Candidates} value=${value} wayOf=${wayOf} />
     <div class="grid">
-      <${Box} title="Hooks on the way"
+      <${Box} title="Hooks"
         ><${Facts}
           of=${Object.entries(hooks)
             .filter(([, list]) => list.length > 0)
             .map(([hook, list]) => [hook, list.join(", ")] as const)}
         />
-        ${Object.values(hooks).every((list) => list.length === 0) && html`<p class="quiet">No middleware has a hook here.</p>`}<//
+        ${Object.values(hooks).every((list) => list.length === 0) && html`<p class="quiet">No middleware has a hook for this request.</p>`}<//
       >
-      <${Box} title="How long it may take"
+      <${Box} title="Timeouts"
         ><${Facts}
           of=${[
-            ["To connect", span(timeouts.connectMs)],
-            ["To the first byte", span(timeouts.firstByteMs)],
-            ["Between two pieces", span(timeouts.idleMs)],
-            ["In all", span(timeouts.totalMs)],
+            ["Connect", span(timeouts.connectMs)],
+            ["First byte", span(timeouts.firstByteMs)],
+            ["Idle", span(timeouts.idleMs)],
+            ["Total", span(timeouts.totalMs)],
           ]}
       /><//>
     </div>
     ${
       notes.length > 0 &&
-      html`<${Box} title="Worth knowing"
+      html`<${Box} title="Notes"
         ><ul class="stack tight">
           ${notes.map((note) => html`<li key=${note}>${note}</li>`)}
         </ul><//
@@ -207,9 +213,9 @@ const Candidates = ({ value, wayOf }: { value: Explained; wayOf: WayOf }) =>
             html`<a href=${addressOf("/models", { model: row.id })}>${row.id}</a>`,
         },
         { name: "Credential", of: (row: Candidate) => row.credential },
-        { name: "Verdict", of: verdict },
+        { name: "Status", of: verdict },
         {
-          name: "Lane",
+          name: "Mode",
           of: (row: Candidate) =>
             html`${row.lane}${row.closedBy && html`<div class="small faint">${row.closedBy}</div>`}`,
         },
@@ -219,19 +225,48 @@ const Candidates = ({ value, wayOf }: { value: Explained; wayOf: WayOf }) =>
     />
   <//>`;
 
-function verdict({ excluded, resting, at }: Candidate & { at: number }) {
+const isCooling = ({ cooling = false }: Candidate): boolean => cooling;
+
+/** Why one that the config names earlier is not called first. */
+function passedOver(candidates: readonly Candidate[], first: Candidate) {
+  const cooling = candidates.filter((one) => one !== first && isCooling(one));
+  if (cooling.length === 0) return null;
+  return html`<p class="quiet">
+    In cooldown: ${cooling.map(({ id, credential }) => `${id} (${credential})`).join(", ")}.
+  </p>`;
+}
+
+const BECAUSE: Readonly<Record<string, string>> = {
+  refused: "the provider rejected its credential",
+  told: "the provider asked to wait",
+  open: "its requests fail",
+  half_open: "the cooldown is over, and the next request probes it",
+  recovering: "it works again and gets more requests step by step",
+};
+
+const TURNS = {
+  first: "called first",
+  next: "called next",
+  last: "in cooldown, called last",
+  not_called: "in cooldown, not called",
+} as const;
+
+function verdict(one: Candidate) {
+  const { excluded, resting, turn = "next" } = one;
   if (excluded)
     return html`<${Mark} tone="bad">left out<//>
       <div class="small">${excluded.by}: <code>${excluded.code}</code></div>
       <div class="small faint break">${excluded.message}</div>`;
-  if (resting)
-    return html`<${Mark} tone="warn">cooling down<//>
-      <div class="small faint">
-        ${resting.why}; ${resting.refuses ? "no request is sent" : "tried after the others"}
-      </div>`;
-  return html`<${Mark} tone=${at === 0 ? "good" : ""}
-    >${at === 0 ? "asked first" : "asked next"}<//
-  >`;
+  const cooling = isCooling(one);
+  return html`<${Mark} tone=${cooling || resting ? "warn" : turn === "first" ? "good" : ""}
+      >${cooling && turn === "first" ? "in cooldown, called first" : TURNS[turn]}<//
+    >${
+      resting &&
+      html`<div class="small faint">
+        ${resting.keys && `for the key ${resting.keys.join(", ")} only: `}${BECAUSE[resting.state] ?? resting.state}
+        (${resting.why})${resting.until > Date.now() && html`, <span title=${moment(resting.until)}>ends ${ago(resting.until)}</span>`}
+      </div>`
+    }`;
 }
 
 function privacy(way: Ways["ways"][number] | undefined) {

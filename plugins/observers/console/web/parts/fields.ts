@@ -13,7 +13,7 @@ interface Named {
 export interface TextOf extends Named {
   readonly value: string;
   readonly set: (to: string) => void;
-  readonly type?: "text" | "password" | "number" | "search" | "datetime-local";
+  readonly type?: "text" | "password" | "number" | "search" | "date" | "datetime-local";
   readonly placeholder?: string;
   readonly options?: readonly string[];
   readonly lines?: number;

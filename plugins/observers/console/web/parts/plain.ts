@@ -93,7 +93,9 @@ export const Figures = ({ of }: { of: readonly FigureOf[] }) =>
 export const Facts = ({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) =>
   html`<dl class="facts">
     ${of
-      .filter(([, value]) => value !== undefined && value !== null && value !== "")
+      .filter(
+        ([, value]) => value !== undefined && value !== null && value !== "" && value !== false,
+      )
       .map(
         ([name, value]) =>
           html`<dt key=${name}>${name}</dt>

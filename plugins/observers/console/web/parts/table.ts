@@ -39,26 +39,31 @@ export function Table<T>(of: TableOf<T>) {
   const [sorted, sort] = useState<Sorted>();
   const [shown, more] = useState(most);
   const [box, wider] = useWider();
+  const [end, see] = useState(false);
   if (rows.length === 0 && of.empty) return html`${of.empty}`;
   const all = sorted ? inOrder(rows, columns[sorted.at]!, sorted.down) : rows;
-  return html`<div
-    class="scroll ${wider ? "wider" : ""}"
-    ref=${box}
-    tabindex="0"
-    role="region"
-    aria-label=${of.label}
-  >
-    <table>
-      <thead>
-        <tr>
-          ${columns.map((column, at) => head(column, at, sorted, sort))}
-        </tr>
-      </thead>
-      <tbody>
-        ${all.slice(0, shown).map((row) => line(of, row))}
-      </tbody>
-      ${columns.some(({ sum }) => sum !== undefined) && foot(columns)}
-    </table>
+  return html`<div class="table">
+    <div
+      class="scroll ${wider ? "wider" : ""}"
+      ref=${box}
+      tabindex="0"
+      role="region"
+      aria-label=${of.label}
+      onScroll=${(event: Event) => see(isAtEnd(event.currentTarget as HTMLElement))}
+    >
+      <table>
+        <thead>
+          <tr>
+            ${columns.map((column, at) => head(column, at, sorted, sort))}
+          </tr>
+        </thead>
+        <tbody>
+          ${all.slice(0, shown).map((row) => line(of, row))}
+        </tbody>
+        ${columns.some(({ sum }) => sum !== undefined) && foot(columns)}
+      </table>
+    </div>
+    ${wider && !end && html`<p class="more small faint" aria-hidden="true">Scroll for more columns →</p>`}
     ${all.length > shown && html`<p class="row in"><button type="button" class="button small" onClick=${() => more(shown + 200)}>Show more of ${all.length}</button></p>`}
   </div>`;
 }
@@ -78,6 +83,9 @@ function useWider() {
   }, [box.current]);
   return [box, wider] as const;
 }
+
+const isAtEnd = ({ scrollWidth, clientWidth, scrollLeft }: HTMLElement): boolean =>
+  scrollWidth - clientWidth - scrollLeft < 8;
 
 function head<T>(
   column: Column<T>,

@@ -1,0 +1,90 @@
+// An account as gateway.yaml writes it, and a change of one as the lines to apply.
+import { decimalOf, type Limit } from "../limits.ts";
+import { saidBy, type Typed } from "./keys-form.ts";
+import type { Account } from "./keys-shapes.ts";
+
+/** What gateway.yaml can say of an account. */
+export type Written = Pick<
+  Account,
+  "id" | "name" | "parent" | "models" | "frontends" | "privacy" | "labels" | "tells"
+> & {
+  readonly limits?: readonly Limit[] | undefined;
+  readonly defaults?: { readonly limits: readonly Limit[] } | undefined;
+};
+
+/** The account with the fields of the form; what the form does not have stays. */
+export function changedTo(
+  of: Account,
+  typed: Typed,
+  parent: string,
+  defaults: Written["defaults"],
+): Written {
+  const { frontends, tells, id } = of;
+  return {
+    id,
+    parent: parent || undefined,
+    ...saidBy(typed, undefined),
+    defaults,
+    frontends,
+    tells,
+  } as Written;
+}
+
+/** A word that YAML reads as text and as nothing else stays bare. */
+const word = (text: string): string =>
+  /^[A-Za-z][\w-]*(?:[./][\w-]+)*$/.test(text) &&
+  !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text)
+    ? text
+    : JSON.stringify(text);
+
+const list = (of: readonly string[]): string => `[${of.map(word).join(", ")}]`;
+
+const limit = ({ unit, max, per }: Limit): string => {
+  const usd = unit === "nano_usd";
+  const amount = usd ? decimalOf(String(max)) : String(max);
+  return `{ unit: ${usd ? "usd" : unit}, max: ${amount}, per: ${per} }`;
+};
+
+const limits = (of: readonly Limit[], depth: string): string[] => [
+  `${depth}limits:`,
+  ...of.map((each) => `${depth}  - ${limit(each)}`),
+];
+
+/** Its entry under `accounts:`. */
+export function accountYaml(of: Written): string[] {
+  const { name, parent, models, frontends, privacy, labels = {}, tells, defaults } = of;
+  const own = of.limits ?? [];
+  const labelled = Object.entries(labels);
+  const inside = [
+    ...(name ? [`    name: ${word(name)}`] : []),
+    ...(parent ? [`    parent: ${word(parent)}`] : []),
+    ...(own.length > 0 ? limits(own, "    ") : []),
+    ...(models ? [`    models: ${list(models)}`] : []),
+    ...(frontends ? [`    frontends: ${list(frontends)}`] : []),
+    ...(privacy ? [`    privacy: ${word(privacy)}`] : []),
+    ...(labelled.length > 0
+      ? ["    labels:", ...labelled.map(([label, value]) => `      ${word(label)}: ${word(value)}`)]
+      : []),
+    ...(tells ? [`    tells: ${word(tells)}`] : []),
+    ...(defaults && defaults.limits.length > 0
+      ? ["    defaults:", ...limits(defaults.limits, "      ")]
+      : []),
+  ];
+  return inside.length > 0 ? [`  ${word(of.id)}:`, ...inside] : [`  ${word(of.id)}: {}`];
+}
+
+/** From one to the other: each line with "+", "-" or a space before it. */
+export function accountLines(before: Written, after: Written): string[] {
+  const [old, now] = [accountYaml(before), accountYaml(after)];
+  const lines = ["  accounts:"];
+  let at = 0;
+  for (const line of old) {
+    const there = now.indexOf(line, at);
+    if (there < 0) lines.push(`- ${line}`);
+    else {
+      lines.push(...now.slice(at, there).map((each) => `+ ${each}`), `  ${line}`);
+      at = there + 1;
+    }
+  }
+  return [...lines, ...now.slice(at).map((each) => `+ ${each}`)];
+}

@@ -1,0 +1,76 @@
+// An account that the console writes as lines of gateway.yaml is the account: it is read back as it was, whatever its names are.
+import fc from "fast-check";
+import { parse } from "yaml";
+import { expect, it } from "vitest";
+import {
+  accountLines,
+  accountYaml,
+} from "../../../plugins/observers/console/web/pages/keys-yaml.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../../src/plugin/limit-words.ts";
+
+const text = fc.string({ minLength: 1, maxLength: 12 }).filter((each) => each.trim() !== "");
+const id = fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,8}$/);
+const limit = fc.record({
+  unit: fc.constantFrom(...LIMIT_UNITS),
+  max: fc.integer({ min: 0, max: 900_000_000_000 }),
+  per: fc.constantFrom(...LIMIT_SPANS),
+});
+const account = fc.record(
+  {
+    id,
+    name: text,
+    parent: id,
+    limits: fc.array(limit, { minLength: 1, maxLength: 3 }),
+    models: fc.array(text, { minLength: 1, maxLength: 3 }),
+    frontends: fc.array(text, { minLength: 1, maxLength: 2 }),
+    privacy: fc.constantFrom("off", "required", "strict"),
+    labels: fc.dictionary(
+      text.filter((each) => each !== "__proto__"),
+      text,
+      { minKeys: 1, maxKeys: 2 },
+    ),
+    tells: fc.constantFrom("numbers", "nothing"),
+    defaults: fc.record({ limits: fc.array(limit, { minLength: 1, maxLength: 2 }) }),
+  },
+  { requiredKeys: ["id"] },
+);
+
+/** As gateway.yaml says a limit. */
+const said = ({ unit, max, per }: { unit: string; max: number; per: string }) => ({
+  unit: unit === "nano_usd" ? "usd" : unit,
+  max: unit === "nano_usd" ? max / 1e9 : max,
+  per,
+});
+
+it("is read back as it was", () => {
+  fc.assert(
+    fc.property(account, (of) => {
+      const read = parse(["accounts:", ...accountYaml(of as never)].join("\n")) as any;
+      const { id: own, limits, defaults, ...rest } = of;
+      expect(read).toEqual({
+        accounts: {
+          [own]: {
+            ...rest,
+            ...(limits && { limits: limits.map(said) }),
+            ...(defaults && { defaults: { limits: defaults.limits.map(said) } }),
+          },
+        },
+      });
+    }),
+    { numRuns: 400 },
+  );
+});
+
+it("a change is the old lines without those that go, and the new lines with those that come", () => {
+  fc.assert(
+    fc.property(account, account, (one, other) => {
+      const [before, after] = [one as never, { ...other, id: one.id } as never];
+      const lines = accountLines(before, after).slice(1);
+      const side = (sign: string) =>
+        lines.filter((line) => line[0] === sign || line[0] === " ").map((line) => line.slice(2));
+      expect(side("-")).toEqual(accountYaml(before));
+      expect(side("+")).toEqual(accountYaml(after));
+    }),
+    { numRuns: 400 },
+  );
+});

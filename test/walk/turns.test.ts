@@ -1,0 +1,136 @@
+// `tollgate explain`, the Routing page, and `tollgate status` read one report of cooldowns. What they say of the order is what the next request
+// does, and what its record says of the candidates that it did not call.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { fault } from "tollgate/plugin";
+import { faultOf } from "../../src/model/error.ts";
+import { inTurn } from "../../src/gateway/control/turns.ts";
+import { Attempts } from "../../src/walk/candidates/attempts.ts";
+import { RestingTargets } from "../../src/walk/candidates/resting.ts";
+import type { HostCandidate } from "../../src/walk/mounted.ts";
+import { AWAY } from "../../src/walk/targets/target-rest.ts";
+import { blame } from "../../src/walk/upstream/blame.ts";
+import { callFacts } from "../kit/call-facts.ts";
+
+const NAMES = ["a", "b", "c"] as const;
+const KEYS = ["anna", "ben"] as const;
+const TIMES = { totalMs: 60_000, classes: new Map() };
+
+const event = fc.record({
+  at: fc.constantFrom(...NAMES),
+  key: fc.constantFrom(...KEYS),
+  does: fc.constantFrom("fails", "fails", "is limited", "account", "rejects", "answers", "waits"),
+  times: fc.integer({ min: 1, max: 7 }),
+});
+
+function stage() {
+  let now = 1_000_000;
+  const rests = new RestingTargets(undefined, { now: () => now, later() {} });
+  const candidates = NAMES.map((provider) => {
+    const target = rests.target({ provider, credential: "c", model: "m", base: "" });
+    return {
+      id: `${provider}/m`,
+      provider,
+      credential: "c",
+      model: "m",
+      info: { kind: "chat" },
+      "~": { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
+    } as unknown as HostCandidate;
+  });
+  let n = 0;
+  const happens = ({
+    at,
+    key,
+    does,
+    times,
+  }: typeof event extends fc.Arbitrary<infer E> ? E : never) => {
+    const candidate = candidates.find(({ provider }) => provider === at)!;
+    for (let i = 0; i < times; i++) {
+      now += 10;
+      if (does === "waits") now += 3_000;
+      else if (does === "answers") rests.answered(candidate, now - 1, key);
+      else {
+        const kind =
+          does === "rejects" ? "upstream_auth" : does === "fails" ? "overloaded" : "rate_limited";
+        const told = does === "is limited" || does === "account" ? { retryAfterMs: 20_000 } : {};
+        const failure = faultOf(blame(fault(kind, "No.", told), "target", at))!;
+        rests.failed(
+          candidate,
+          failure,
+          callFacts({
+            started: now - 1,
+            who: key,
+            request: `r${n++}`,
+            ...(does === "account" && { scope: "account" as const }),
+          }),
+        );
+      }
+    }
+  };
+  const asks = (key: string) => {
+    const gen = { attempts: { target: 1, all: 5 }, rests, timeouts: {} };
+    const fresh = candidates.filter((one) => !rests.resting(one, key));
+    const cooling = candidates.filter((one) => rests.resting(one, key));
+    const inner = { gen, req: { headers: {} }, rested: undefined as never };
+    const x = { identity: { id: key }, "~": inner };
+    const plan = { candidates: [...fresh, ...cooling], others: [], on: new Set(), out: [] };
+    const turn = new Attempts(x as never, { ...plan, resolution: {} } as never).first();
+    if (turn?.pass === "probe") turn.candidate["~"].target.release(key);
+    const recorded = (inner.rested ?? []) as readonly { candidate: HostCandidate }[];
+    return {
+      first: turn?.candidate.provider,
+      recorded: recorded.map((one) => one.candidate.provider),
+    };
+  };
+  return { rests, candidates, happens, asks };
+}
+
+it("the order that is told is the order of the next request, for each key", () => {
+  let [cooled, refused] = [0, 0];
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 12 }), fc.constantFrom(...KEYS), (events, key) => {
+      const { rests, candidates, happens, asks } = stage();
+      for (const each of events) happens(each);
+      const all = rests.all();
+      const turns = inTurn(
+        candidates,
+        (one) => all.filter((rest) => rest.provider === one.provider),
+        { key },
+      );
+      const { first, recorded } = asks(key);
+      const [head] = turns;
+      const told = head!.turn === "not_called" ? undefined : head!.of.provider;
+      // A target that recovers gets a part of the requests: either is right.
+      if (!all.some(({ state }) => state === "recovering")) expect(told).toBe(first);
+      // Each candidate that is skipped on the way to the first call is recorded, and is told to be in cooldown.
+      for (const provider of recorded) {
+        const one = turns.find(({ of }) => of.provider === provider)!;
+        if (one.rest && AWAY.has(one.rest.state)) cooled++;
+        if (one.rest?.state !== "recovering")
+          expect([provider, one.turn]).toEqual([
+            provider,
+            expect.stringMatching(/first|last|not_called/),
+          ]);
+      }
+      if (told === undefined) {
+        refused++;
+        expect(recorded.toSorted()).toEqual([...NAMES]);
+      }
+    }),
+    { numRuns: 600 },
+  );
+  expect(cooled).toBeGreaterThan(20);
+  expect(refused).toBeGreaterThan(0);
+});
+
+it("a cooldown of one key is told with the key, and changes the order for that key alone", () => {
+  const { rests, candidates, happens, asks } = stage();
+  happens({ at: "a", key: "anna", does: "fails", times: 5 });
+  const all = rests.all();
+  expect(all).toMatchObject([{ provider: "a", state: "open", keys: ["anna"] }]);
+  const first = (key: string | undefined) =>
+    inTurn(candidates, (one) => all.filter((rest) => rest.provider === one.provider), { key })[0]!
+      .of.provider;
+  expect([first("anna"), first("ben"), first(undefined)]).toEqual(["b", "a", "a"]);
+  expect([asks("anna").first, asks("ben").first]).toEqual(["b", "a"]);
+});
