@@ -43,8 +43,8 @@ const folder = forDocs
   ? join(import.meta.dirname, "../../docs/pictures")
   : words || join(tmpdir(), "tollgate-shots");
 mkdirSync(folder, { recursive: true });
-const wanted = VIEWS.filter(({ name, inDocs }) =>
-  forDocs ? inDocs : names.length === 0 || names.includes(name),
+const wanted = VIEWS.filter(
+  ({ name, inDocs }) => (!forDocs || inDocs) && (names.length === 0 || names.includes(name)),
 );
 const wrong: string[] = [];
 await using stage = await openStage();
