@@ -3,7 +3,7 @@
 import { html } from "htm/preact";
 import { Select, Text } from "./parts/fields.ts";
 import { Meter } from "./parts/plain.ts";
-import { away, brief, moment, usd } from "./words.ts";
+import { away, brief, decimalOf, moment, usd } from "./words.ts";
 
 export interface Limit {
   readonly unit: string;
@@ -111,11 +111,6 @@ export const typedOf = ({ unit, max, per }: Limit): TypedLimit => ({
   per,
   max: unit === "nano_usd" ? decimalOf(String(max)) : String(max),
 });
-
-export const decimalOf = (nano: string): string => {
-  const digits = nano.padStart(10, "0");
-  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "");
-};
 
 /** Undefined: it is no amount. */
 export function limitOf({ unit, max, per }: TypedLimit): Limit | undefined {

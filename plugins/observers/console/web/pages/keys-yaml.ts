@@ -1,33 +1,24 @@
-// An account as gateway.yaml writes it, and a change of one as the lines to apply.
-import { decimalOf, type Limit } from "../limits.ts";
-import { saidBy, type Typed } from "./keys-form.ts";
-import type { Account } from "./keys-shapes.ts";
+// An account as gateway.yaml writes it, and a change of one as the lines to apply. Nothing of the page is imported: tests read it too.
+import { decimalOf } from "../words.ts";
+
+interface WrittenLimit {
+  readonly unit: string;
+  readonly max: string | number;
+  readonly per: string;
+}
 
 /** What gateway.yaml can say of an account. */
-export type Written = Pick<
-  Account,
-  "id" | "name" | "parent" | "models" | "frontends" | "privacy" | "labels" | "tells"
-> & {
-  readonly limits?: readonly Limit[] | undefined;
-  readonly defaults?: { readonly limits: readonly Limit[] } | undefined;
-};
-
-/** The account with the fields of the form; what the form does not have stays. */
-export function changedTo(
-  of: Account,
-  typed: Typed,
-  parent: string,
-  defaults: Written["defaults"],
-): Written {
-  const { frontends, tells, id } = of;
-  return {
-    id,
-    parent: parent || undefined,
-    ...saidBy(typed, undefined),
-    defaults,
-    frontends,
-    tells,
-  } as Written;
+export interface Written {
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly parent?: string | undefined;
+  readonly limits?: readonly WrittenLimit[] | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly frontends?: readonly string[] | undefined;
+  readonly privacy?: string | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly tells?: string | undefined;
+  readonly defaults?: { readonly limits: readonly WrittenLimit[] } | undefined;
 }
 
 /** A word that YAML reads as text and as nothing else stays bare. */
@@ -39,13 +30,13 @@ const word = (text: string): string =>
 
 const list = (of: readonly string[]): string => `[${of.map(word).join(", ")}]`;
 
-const limit = ({ unit, max, per }: Limit): string => {
+const limit = ({ unit, max, per }: WrittenLimit): string => {
   const usd = unit === "nano_usd";
   const amount = usd ? decimalOf(String(max)) : String(max);
   return `{ unit: ${usd ? "usd" : unit}, max: ${amount}, per: ${per} }`;
 };
 
-const limits = (of: readonly Limit[], depth: string): string[] => [
+const limits = (of: readonly WrittenLimit[], depth: string): string[] => [
   `${depth}limits:`,
   ...of.map((each) => `${depth}  - ${limit(each)}`),
 ];
