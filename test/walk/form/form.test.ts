@@ -100,7 +100,9 @@ describe("what is written", () => {
           const boundary = newBoundary();
           const raw = written(body, boundary);
           const type = formType(boundary);
-          const judge = await new Response(raw, { headers: { "content-type": type } }).formData();
+          const judge = await new Response(Uint8Array.from(raw), {
+            headers: { "content-type": type },
+          }).formData();
           const judged: unknown[] = [];
           for (const [name, value] of judge)
             judged.push([

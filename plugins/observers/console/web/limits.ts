@@ -3,7 +3,8 @@
 import { html } from "htm/preact";
 import { Select, Text } from "./parts/fields.ts";
 import { Meter } from "./parts/plain.ts";
-import { away, brief, decimalOf, moment, usd } from "./words.ts";
+import { decimalOf } from "./decimal.ts";
+import { away, brief, moment, usd } from "./words.ts";
 
 export interface Limit {
   readonly unit: string;

@@ -25,12 +25,6 @@ export function usd(nano: Nano): string {
   return `${dollars < 0 ? "−" : ""}$${text}`;
 }
 
-/** Nano-dollars as a plain number of dollars, exact: "12.5". */
-export const decimalOf = (nano: string): string => {
-  const digits = nano.padStart(10, "0");
-  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "");
-};
-
 /** To the last nano-dollar. */
 export function usdExact(nano: Nano): string {
   if (nano === null || nano === undefined) return "no price";

@@ -9,9 +9,9 @@ import { Box, Code, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain
 import { toast } from "../parts/toasts.ts";
 import { addressOf } from "../place.ts";
 import { may } from "../rights.ts";
-import { accountLines, type Written } from "./keys-yaml.ts";
+import { accountLines } from "./keys-yaml.ts";
 import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
-import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
+import { changedTo, flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
 
 const places = (accounts: readonly Account[], but?: string) => [
   ["", "none: a top-level account"] as const,
@@ -245,21 +245,6 @@ function Change({
     />
   </form>`;
 }
-
-/** The account with the fields of the form; what the form does not have stays. */
-const changedTo = (
-  { id, frontends, tells }: Account,
-  typed: Typed,
-  parent: string,
-  defaults: Written["defaults"],
-): Written => ({
-  ...saidBy(typed, undefined),
-  id,
-  parent: parent || undefined,
-  defaults,
-  frontends,
-  tells,
-});
 
 /** A change of an account that gateway.yaml defines: the console writes no file, so an operator applies it. */
 const ToApply = ({ of, lines }: { of: Account; lines: readonly string[] }) =>

@@ -1,6 +1,8 @@
 // What a key and an account say alike, as fields of a form: a name, limits, models, privacy, labels.
 import { html } from "htm/preact";
 import type { Refusal } from "../ask.ts";
+import type { Account } from "./keys-shapes.ts";
+import type { Written } from "./keys-yaml.ts";
 import { Select, Text } from "../parts/fields.ts";
 import { Trouble } from "../parts/plain.ts";
 import { LimitFields, limitOf, type Limit, type TypedLimit, typedOf } from "../limits.ts";
@@ -120,3 +122,18 @@ export const Foot = ({
       <button type="button" class="button" onClick=${close}>Cancel</button
       ><button type="submit" class="button main" disabled=${off}>${does}</button>
     </footer>`;
+
+/** The account with the fields of the form; what the form does not have stays. */
+export const changedTo = (
+  { id, frontends, tells }: Account,
+  typed: Typed,
+  parent: string,
+  defaults: Written["defaults"],
+): Written => ({
+  ...(saidBy(typed, undefined) as Omit<Written, "id">),
+  id,
+  parent: parent || undefined,
+  defaults,
+  frontends,
+  tells,
+});

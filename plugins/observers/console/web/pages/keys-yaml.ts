@@ -1,5 +1,5 @@
 // An account as gateway.yaml writes it, and a change of one as the lines to apply. Nothing of the page is imported: tests read it too.
-import { decimalOf } from "../words.ts";
+import { decimalOf } from "../decimal.ts";
 
 interface WrittenLimit {
   readonly unit: string;
