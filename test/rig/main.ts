@@ -17,6 +17,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   "fleet-mutants": () => import("./fleet-mutants.ts"),
   "fleet-roll": () => import("./fleet-roll.ts"),
   "fleet-worlds": () => import("./fleet-worlds.ts"),
+  "fleet-sim": () => import("./fleet-sim.ts"),
   "fleet-size": () => import("./fleet-size.ts"),
   "fleet-model": () => import("./fleet-model.ts"),
   "fleet-row": () => import("./fleet-row.ts"),

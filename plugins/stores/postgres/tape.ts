@@ -1,9 +1,9 @@
 // What this node was told, on its own disk: the ring of the last minute, and what it owes the database. It survives the end of the process (the ring),
 // and that of the machine (what is owed). The next process in the same folder tells what is missing.
-import { mkdir, open, readdir, readFile, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import type { StoreCommand } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
+import { systemDisk, type Disk, type DiskFile } from "./disk.ts";
 
 type Batch = readonly StoreCommand[];
 
@@ -30,21 +30,28 @@ const NAME = /^tape-(.+)$/;
 export class Tape {
   readonly instance: string;
   readonly #dir: string;
+  readonly #disk: Disk;
   readonly #troubled: (error: unknown) => void;
-  #ring: { readonly file: FileHandle; readonly from: number; bytes: number } | undefined;
+  #ring: { readonly file: DiskFile; readonly from: number; bytes: number } | undefined;
   #segment = 0;
-  #owed: FileHandle | undefined;
+  #owed: DiskFile | undefined;
   #broken = false;
 
   /** `troubled` hears once when the ring cannot be written: the node goes on without it. */
-  constructor(folder: string, instance: string, troubled: (error: unknown) => void) {
+  constructor(
+    folder: string,
+    instance: string,
+    troubled: (error: unknown) => void,
+    disk: Disk = systemDisk,
+  ) {
     this.instance = instance;
+    this.#disk = disk;
     this.#dir = join(folder, `tape-${encodeURIComponent(instance)}`);
     this.#troubled = troubled;
   }
 
   async begin(): Promise<void> {
-    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    await this.#disk.makeFolder(this.#dir);
   }
 
   /** Written to the system, which survives this process. */
@@ -63,7 +70,7 @@ export class Tape {
 
   /** Written to the disk. */
   async owe(batch: Batch): Promise<void> {
-    const file = (this.#owed ??= await open(join(this.#dir, "owed"), "a", 0o600));
+    const file = (this.#owed ??= await this.#disk.append(join(this.#dir, "owed")));
     await file.write(`${toJson(batch)}\n`);
     await file.datasync();
   }
@@ -78,7 +85,7 @@ export class Tape {
     await this.#ring?.file.close();
     await this.#owed?.close();
     this.#ring = this.#owed = undefined;
-    if (whole) await rm(this.#dir, { recursive: true, force: true });
+    if (whole) await this.#disk.remove(this.#dir);
   }
 
   async #turned() {
@@ -87,37 +94,45 @@ export class Tape {
     if (this.#ring && now - from < SEGMENT_MS && bytes < SEGMENT_BYTES) return this.#ring;
     await this.#ring?.file.close();
     const name = (i: number) => join(this.#dir, `ring.${i}`);
-    const file = await open(name(++this.#segment), "a", 0o600);
-    await rm(name(this.#segment - SEGMENTS), { force: true });
+    const file = await this.#disk.append(name(++this.#segment));
+    await this.#disk.remove(name(this.#segment - SEGMENTS));
     return (this.#ring = { file, from: now, bytes: 0 });
   }
 }
 
 /** Of processes before this one, in this folder. */
-export async function leftIn(folder: string, instance: string): Promise<readonly Left[]> {
+export async function leftIn(
+  folder: string,
+  instance: string,
+  disk: Disk = systemDisk,
+): Promise<readonly Left[]> {
   const left: Left[] = [];
-  for (const name of await readdir(folder)) {
+  for (const name of await disk.list(folder)) {
     const of = decodeURIComponent(NAME.exec(name)?.[1] ?? "");
     if (of === "" || of === instance) continue;
-    const files = await readdir(join(folder, name));
+    const files = await disk.list(join(folder, name));
     const numbered = files
       .filter((file) => file.startsWith("ring."))
       .toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));
     const told: Told[] = [];
-    for (const file of numbered) told.push(...(await lines<Told>(join(folder, name, file))));
-    const owed = files.includes("owed") ? await lines<Batch>(join(folder, name, "owed")) : [];
+    for (const file of numbered) told.push(...lines<Told>(await disk.read(join(folder, name, file))));
+    const owed = files.includes("owed")
+      ? lines<Batch>(await disk.read(join(folder, name, "owed")))
+      : [];
     left.push({ instance: of, told, owed });
   }
   return left;
 }
 
 /** It has been told. */
-export const forget = (folder: string, { instance }: Left): Promise<void> =>
-  rm(join(folder, `tape-${encodeURIComponent(instance)}`), { recursive: true, force: true });
+export const forget = (
+  folder: string,
+  { instance }: Left,
+  disk: Disk = systemDisk,
+): Promise<void> => disk.remove(join(folder, `tape-${encodeURIComponent(instance)}`));
 
 /** A line that a crash cut short is the last one, and was never acknowledged. */
-async function lines<T>(path: string): Promise<T[]> {
-  const text = await readFile(path, "utf8");
+function lines<T>(text: string): T[] {
   return text.split("\n").flatMap((line) => {
     try {
       return line === "" ? [] : [fromJson<T>(line)];

@@ -117,12 +117,12 @@ export class ThisNode {
 
   /** What processes before this one have left in its folder. */
   async retell(ask: Ask, instance: string): Promise<void> {
-    const { folder, schema, leaseMs } = this.#of;
+    const { folder, schema, leaseMs, disk } = this.#of;
     if (!folder) return;
     // A process that this one succeeds may have had its name.
     const own = this.tape?.instance === instance;
     const before = this.me;
-    for (const left of await leftIn(folder(), own ? instance : "")) {
+    for (const left of await leftIn(folder(), own ? instance : "", disk)) {
       const as = (epoch: number) => {
         this.me = { instance: left.instance, epoch, n: 0, head: Buffer.alloc(0) };
         this.terms.forget();
@@ -134,14 +134,13 @@ export class ThisNode {
         this.terms.forget();
         if (!before) this.pending = undefined;
       });
-      await forget(folder(), left);
+      await forget(folder(), left, disk);
       if (commands > 0) this.sight.hear({ type: "retold", instance: left.instance, commands });
     }
     if (own) return;
     await this.tape?.end(false);
-    this.tape = new Tape(folder(), instance, (error) =>
-      this.sight.hear({ type: "unkept", why: wordsOf(error) }),
-    );
+    const troubled = (error: unknown) => this.sight.hear({ type: "unkept", why: wordsOf(error) });
+    this.tape = new Tape(folder(), instance, troubled, disk);
     await this.tape.begin();
   }
 

@@ -1,5 +1,6 @@
 // What the rest of the store asks of the one part that writes.
 import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
+import type { Disk } from "./disk.ts";
 import type { Ask } from "./line.ts";
 import type { Noting } from "./noting.ts";
 import type { Gate } from "./plain.ts";
@@ -33,6 +34,8 @@ export interface WriterSettings extends Gate {
   readonly slicesFrom?: number | undefined;
   /** Where it may keep what it was told; undefined: in memory alone. */
   readonly folder?: (() => string) | undefined;
+  /** What `folder` is on. Default: the operating system's files. */
+  readonly disk?: Disk;
   /** "command": limits count by what commands say. For tests, whose calls are of other years. */
   readonly clock: "database" | "command";
 }
