@@ -111,9 +111,10 @@ export class Outage {
     return [...this.#doubtful].map((attempt) => abandoned(attempt, at));
   }
 
-  /** It is told. */
-  told(): void {
-    if (this.#owed.shift() === undefined) this.#doubtful.clear();
+  /** The database has this batch, which `first` returned. Another one may have been decided meanwhile, and has not been sent. */
+  told(batch: Batch): void {
+    if (this.#owed[0] === batch) this.#owed.shift();
+    else this.#doubtful.clear();
   }
 
   /** Nothing is left to tell. Says how many commands were told. */

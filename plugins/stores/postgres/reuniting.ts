@@ -23,7 +23,7 @@ export async function reunited(
     const batch = outage.first;
     if (batch) {
       await tellAgain(batch, (facts) => node.again(ask, facts));
-      outage.told();
+      outage.told(batch);
     } else if (outage.deciding) await outage.deciding;
     // Nothing may come in between: what is decided after this goes to the database.
     else return outage.end();
