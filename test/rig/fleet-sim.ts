@@ -1,64 +1,92 @@
-// The fleet's simulator: many small worlds on virtual time. `--seed N` runs one world again and prints what was done in it; `--plant all` looks for each planted
-// defect.
+// The fleet's simulator: small worlds of gateways, one after the other, on virtual time. `--seed N` runs one world again and prints what was done in it.
+// `--plant all` runs worlds with each planted defect until one does not hold.
 import { PLANTS } from "./fleet-plants.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { SimulatedDatabase } from "./sim/database.ts";
-import { world, type Seen } from "./sim/world.ts";
-
-export interface Worlds {
-  readonly from: number;
-  readonly worlds: number;
-  /** Ends after this much real time. */
-  readonly withinMs?: number;
-  readonly plant?: string;
-  readonly say?: (line: string) => void;
-}
+import { STEPS, world, type Seen } from "./sim/world.ts";
 
 export interface Found {
   readonly worlds: number;
-  readonly counts: Record<string, number>;
-  readonly ms: number;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly seconds: number;
+  /** The first world that does not hold. */
   readonly failed?: { readonly seed: number; readonly seen: Seen };
 }
 
-/** World after world until one does not hold. */
-export async function simulated(of: Worlds): Promise<Found> {
-  const { from, withinMs = Infinity, plant = "", say } = of;
-  const database = await SimulatedDatabase.create(plant);
+/** World after world, until one does not hold. */
+export async function simulated(
+  database: SimulatedDatabase,
+  of: { readonly from: number; readonly worlds: number; say?(line: string): void },
+): Promise<Found> {
   const counts: Record<string, number> = {};
-  const began = process.hrtime.bigint();
-  const past = () => Number((process.hrtime.bigint() - began) / 1_000_000n);
-  try {
-    for (let i = 0; i < of.worlds && past() < withinMs; i++) {
-      const seen = await world(database, from + i);
-      for (const [what, many] of Object.entries(seen.counts))
-        counts[what] = (counts[what] ?? 0) + many;
-      if (seen.wrong.length > 0)
-        return { worlds: i + 1, counts, ms: past(), failed: { seed: from + i, seen } };
-      if ((i + 1) % 200 === 0) say?.(`${i + 1} worlds`);
-    }
-    return { worlds: of.worlds, counts, ms: past() };
-  } finally {
-    await database.close();
+  const began = process.hrtime();
+  const found = (worlds: number): Omit<Found, "failed"> => {
+    const [seconds, nanos] = process.hrtime(began);
+    return { worlds, counts, seconds: seconds + nanos / 1e9 };
+  };
+  for (let i = 0; i < of.worlds; i++) {
+    const seed = of.from + i;
+    const seen = await world(database, seed);
+    for (const [what, many] of Object.entries(seen.counts))
+      counts[what] = (counts[what] ?? 0) + many;
+    if (seen.wrong.length > 0) return { ...found(i + 1), failed: { seed, seen } };
+    if ((i + 1) % 100 === 0) of.say?.(`${i + 1} worlds`);
   }
+  return found(of.worlds);
+}
+
+/** The same world with fewer steps, as long as something does not hold. */
+async function shrunk(database: SimulatedDatabase, seed: number, seen: Seen): Promise<Seen> {
+  const without = new Set<number>();
+  let least = seen;
+  for (let step = STEPS - 1; step >= 0; step--) {
+    without.add(step);
+    const fewer = await world(database, seed, without);
+    if (fewer.wrong.length > 0) least = fewer;
+    else without.delete(step);
+  }
+  return least;
 }
 
 export const rig: Rig = {
-  options: { worlds: 1_000, seed: -1, plant: "" },
+  options: { worlds: 1_000, seed: 0, plant: "" },
   async run({ worlds, seed, plant = "" }, say): Promise<Verdict> {
-    const one = Number(seed) >= 0;
+    const database = await SimulatedDatabase.create();
+    if (plant === "all") return plants(database, Number(worlds), say);
+    await database.plant(plant);
+    const one = Number(seed) > 0;
     const from = one ? Number(seed) : 1;
-    const found = await simulated({ from, worlds: one ? 1 : Number(worlds), plant, say });
-    const { failed, counts, ms } = found;
-    if (failed)
-      say(`seed ${failed.seed} (${failed.seen.digest}):\n  ${failed.seen.done.join("\n  ")}`);
+    const found = await simulated(database, { from, worlds: one ? 1 : Number(worlds), say });
+    const { failed } = found;
     const wrong = failed ? failed.seen.wrong.map((line) => `seed ${failed.seed}: ${line}`) : [];
-    const perMinute = Math.round((found.worlds / ms) * 60_000);
-    return {
-      wrong,
-      counts: { worlds: found.worlds, "worlds-per-minute": perMinute, ...counts },
-      seed: from,
+    if (failed) {
+      const { seen } = failed;
+      say(`seed ${failed.seed} (${seen.digest}):\n  ${seen.done.join("\n  ")}`);
+      const least = await shrunk(database, failed.seed, seen);
+      say(`with fewer steps: ${least.wrong[0]}\n  ${least.done.join("\n  ")}`);
+    }
+    const counts = {
+      worlds: found.worlds,
+      "worlds-per-minute": Math.round((found.worlds / found.seconds) * 60),
+      ...found.counts,
     };
+    return { wrong, counts, seed: from };
   },
 };
-void PLANTS;
+
+async function plants(
+  database: SimulatedDatabase,
+  worlds: number,
+  say: (line: string) => void,
+): Promise<Verdict> {
+  const wrong: string[] = [];
+  const counts: Record<string, string> = {};
+  for (const name of Object.keys(PLANTS)) {
+    await database.plant(name);
+    const { failed, worlds: many, seconds } = await simulated(database, { from: 1, worlds });
+    counts[name] = failed ? `${many} worlds, ${seconds.toFixed(1)} s` : "not found";
+    say(`${name}: ${failed ? `${counts[name]}: ${failed.seen.wrong[0]}` : "NOT FOUND"}`);
+    if (!failed) wrong.push(`${name} is not found`);
+  }
+  return { wrong, counts, seed: 1 };
+}

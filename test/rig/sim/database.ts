@@ -52,37 +52,40 @@ export interface Answer {
 export class SimulatedDatabase {
   readonly #lite: PGlite;
   #clean = "";
+  #sound: readonly Row[] = [];
+  #worlds = 0;
+  #copies = false;
 
   private constructor(lite: PGlite) {
     this.#lite = lite;
   }
 
-  /** `plant`: the name of a defect of fleet-plants, or nothing. */
-  static async create(plant = ""): Promise<SimulatedDatabase> {
-    const lite = await untimed(() => PGlite.create());
-    const made = new SimulatedDatabase(lite);
+  static async create(): Promise<SimulatedDatabase> {
+    const made = new SimulatedDatabase(await untimed(() => PGlite.create()));
     await migrate(made.ask, "tollgate", {});
-    await planted(plant, async (text) => {
-      const row = made.rows(text)[0] as { [name: string]: string } | undefined;
-      return row === undefined ? "" : Object.values(row)[0]!;
-    });
     made.rows(HELPERS);
-    made.#hook();
-    made.#clean = `TRUNCATE ${CHANGED.map((table) => `tollgate.${table}`).join(", ")} RESTART IDENTITY;
+    made.#sound = made.rows(
+      "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname IN ('apply_1', 'unslice_dead_1', 'beat_1')",
+    );
+    await made.plant("");
+    made.#clean = `BEGIN; SET LOCAL session_replication_role = replica;
+      ${CHANGED.map((table) => `DELETE FROM tollgate.${table};`).join(" ")}
       INSERT INTO tollgate.fleet DEFAULT VALUES; INSERT INTO tollgate.chain DEFAULT VALUES; INSERT INTO tollgate.summed DEFAULT VALUES;
-      DROP SCHEMA IF EXISTS copy CASCADE; SELECT set_config('sim.other', '', false)`;
+      SELECT setval(pg_get_serial_sequence('tollgate.node', 'epoch'), 1, false), set_config('sim.other', '', false); COMMIT`;
     return made;
   }
 
-  #hook(): void {
-    const name = "tollgate.apply_1";
-    const [row] = this.rows(
+  /** The store's functions as they are, but for one defect of fleet-plants; "": for none. */
+  async plant(name: string): Promise<void> {
+    for (const { text } of this.#sound) this.rows(text!);
+    await planted(name, async (text) => Object.values(this.rows(text)[0] ?? {})[0] ?? "");
+    const [gate] = this.rows(
       "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname = 'apply_1'",
     );
-    let text = row!["text"]!;
+    let text = gate!["text"]!;
     for (const [line, instead] of HOOKS) {
       const changed = text.replaceAll(line, instead);
-      if (changed === text) throw new Error(`${name} has no line like ${line.source}.`);
+      if (changed === text) throw new Error(`The gate has no line like ${line.source}.`);
       text = changed;
     }
     this.rows(text);
@@ -91,13 +94,19 @@ export class SimulatedDatabase {
   /** As it was created: without rows. */
   clear(): void {
     this.rows(this.#clean);
+    if (++this.#worlds % 50 === 0) this.rows("VACUUM");
   }
 
   /** What a replica knows that will fall behind. */
   copy(): void {
     this.rows(
-      `DROP SCHEMA IF EXISTS copy CASCADE; CREATE SCHEMA copy; ${CHANGED.map((t) => `CREATE TABLE copy.${t} AS TABLE tollgate.${t};`).join(" ")}`,
+      this.#copies
+        ? CHANGED.map((t) => `TRUNCATE copy.${t}; INSERT INTO copy.${t} TABLE tollgate.${t};`).join(
+            " ",
+          )
+        : `CREATE SCHEMA copy; ${CHANGED.map((t) => `CREATE TABLE copy.${t} AS TABLE tollgate.${t};`).join(" ")}`,
     );
+    this.#copies = true;
   }
 
   /** The replica becomes the primary. */
@@ -144,6 +153,21 @@ export class SimulatedDatabase {
           ? `SELECT ${quoted(said)}::text AS said`
           : `SELECT sim.fail(${quoted(code)}) AS said`,
       ),
+    );
+  }
+
+  /** Whether this node's lease is over, as the database has it. */
+  isSilent(epoch: string): boolean {
+    const [row] = this.rows(
+      `SELECT (alive + lease < clock_timestamp())::text AS silent FROM tollgate.node WHERE epoch = ${Number(epoch)}`,
+    );
+    return row?.["silent"] === "true";
+  }
+
+  /** How many nodes were taken for dead. */
+  dead(): number {
+    return Number(
+      this.rows("SELECT count(*) AS many FROM tollgate.node WHERE state = 'dead'")[0]!["many"],
     );
   }
 

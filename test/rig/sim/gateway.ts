@@ -10,7 +10,8 @@ import { Line } from "../../../plugins/stores/postgres/line.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { Writer, WriterSettings } from "../../../plugins/stores/postgres/writing-door.ts";
 import { MemoryDisk } from "./disk.ts";
-import { Link, Socket, type Server } from "./server.ts";
+import { Link, Socket } from "./link.ts";
+import type { Server } from "./server.ts";
 import type { Process, VirtualTime } from "./time.ts";
 
 export type GatewaySettings = Pick<

@@ -1,111 +1,13 @@
 // The database as gateways reach it: connections, what each has asked, and what can go wrong on the way and in the server. All of it goes by virtual
 // time, and by chance that can be repeated.
-import { EventEmitter } from "node:events";
 import type { Chance } from "../rig.ts";
 import type { Answer, SimulatedDatabase } from "./database.ts";
-import {
-  askedBy,
-  fatal,
-  messagesIn,
-  refusal,
-  simple,
-  WELCOME,
-  type Asked,
-  type Message,
-} from "./protocol.ts";
-import type { Later, Process, VirtualTime } from "./time.ts";
+import { askedBy, fatal, messagesIn, refusal, simple, WELCOME, type Asked } from "./protocol.ts";
+import type { Link, Session } from "./link.ts";
+import type { Later, VirtualTime } from "./time.ts";
 
 /** What happens to one question on its way. */
 type Mishap = "lost" | "answer lost" | "late" | "slow";
-
-/** A gateway's network: cut, everything is delivered late. */
-export class Link {
-  readonly owner: Process;
-  cut = false;
-  /** Deliveries that wait for the network. */
-  readonly held: (() => void)[] = [];
-
-  constructor(owner: Process) {
-    this.owner = owner;
-  }
-}
-
-/** The driver's end of a connection. */
-export class Socket extends EventEmitter {
-  readonly server: Server;
-  readonly link: Link;
-  writable = true;
-  readonly session: Session;
-
-  constructor(server: Server, link: Link) {
-    super();
-    this.server = server;
-    this.link = link;
-    this.session = new Session(this);
-  }
-
-  connect(): this {
-    this.server.connect(this.session);
-    return this;
-  }
-
-  write(bytes: Buffer, done?: () => void): boolean {
-    this.server.send(this.session, Buffer.from(bytes));
-    done?.();
-    return true;
-  }
-
-  end(): this {
-    this.writable = false;
-    this.server.leave(this.session);
-    this.closed();
-    return this;
-  }
-
-  destroy(error?: Error): this {
-    this.writable = false;
-    this.server.leave(this.session);
-    this.closed(error);
-    return this;
-  }
-
-  closed(error?: Error): void {
-    this.writable = false;
-    this.server.time.later(
-      0,
-      () => {
-        if (error) this.emit("error", error);
-        this.emit("close");
-      },
-      this.link.owner,
-    );
-  }
-
-  setNoDelay = (): this => this;
-  setKeepAlive = (): this => this;
-  ref = (): this => this;
-  unref = (): this => this;
-  cork(): void {}
-  uncork(): void {}
-}
-
-class Session {
-  readonly socket: Socket;
-  welcome = false;
-  /** The client's end is open. */
-  open = true;
-  /** The server's end is open. */
-  serves = true;
-  rest: Buffer = Buffer.alloc(0);
-  group: Message[] = [];
-  arrives = 0;
-  returns = 0;
-  /** The server takes nothing of it before this moment. */
-  notBefore = 0;
-  constructor(socket: Socket) {
-    this.socket = socket;
-  }
-}
 
 interface Question {
   readonly session: Session;
@@ -121,6 +23,11 @@ interface Question {
 const LOCK_MS = 700;
 const IDLE_IN_TRANSACTION_MS = 2_000;
 const GATE = /^SELECT \w+\.apply_(?:1|sliced_1)\(/;
+/** The driver's first question. It also makes the server's process ask for memory, which is no concern of a simulation. */
+const GREETING = /^SELECT pg_is_in_recovery\(\)/;
+const GREETED = simple("SELECT 'false' AS there, 0 AS length");
+const BEAT = /\bbeat_1\(/;
+const GIVES = /\bunslice_1\(/;
 const WRITES = /apply_|slice_1\(|INSERT|UPDATE|DELETE|^COMMIT/;
 
 export class Server {
@@ -132,6 +39,8 @@ export class Server {
   /** New connections that a silent server has not greeted. */
   #guests: Session[] = [];
   #owner: Session | undefined;
+  /** A batch that has looked at its meters and has not locked them: another gateway's may come first. */
+  #looking: Question | undefined;
   #idle: Later | undefined;
   /** How often a question meets a mishap. */
   mishaps = 0;
@@ -140,9 +49,10 @@ export class Server {
   isFull = false;
   /** When it last began to answer after it had not. */
   upSince = -Infinity;
-  readonly log: string[] = [];
-  /** Hears of locks, in the order in which one statement took them. */
-  locked: (locks: readonly string[]) => void = () => {};
+  /** Gateways that have given slices back themselves. */
+  readonly gaveBack = new Set<string>();
+  /** Hears what must not be. */
+  wrong: (what: string) => void = () => {};
   counts: Record<string, number> = {};
 
   constructor(time: VirtualTime, database: SimulatedDatabase, chance: Chance) {
@@ -204,6 +114,7 @@ export class Server {
   restart(downMs: number, then: () => void = () => {}): void {
     this.isDown = true;
     this.#waiting = [];
+    this.#looking = undefined;
     for (const session of this.#sessions) {
       this.#end(session);
       this.#reset(session, "ECONNRESET");
@@ -268,6 +179,7 @@ export class Server {
     session.serves = false;
     this.#sessions.delete(session);
     this.#waiting = this.#waiting.filter((question) => question.session !== session);
+    if (this.#looking?.session === session) this.#looking = undefined;
     if (this.#owner !== session) return;
     this.#run(simple("ROLLBACK"));
     this.#own(undefined);
@@ -325,15 +237,28 @@ export class Server {
   #next(): void {
     while (!this.isSilent && !this.isDown) {
       const owner = this.#owner;
-      const place = owner ? this.#waiting.findIndex(({ session }) => session === owner) : 0;
-      const [question] = place < 0 ? [] : this.#waiting.splice(place, 1);
-      if (question) {
-        this.#serve(question);
+      const place = this.#waiting.findIndex(
+        ({ session }) => (!owner || session === owner) && session !== this.#looking?.session,
+      );
+      if (place >= 0) {
+        this.#serve(this.#waiting.splice(place, 1)[0]!);
         continue;
       }
       if (owner && this.#waiting.length > 0) this.#others();
       return;
     }
+  }
+
+  /** It is served when another gateway's batch has come, or after a moment. */
+  #look(question: Question): void {
+    this.#looking = question;
+    this.time.later(5, () => {
+      if (this.#looking !== question) return;
+      this.#looking = undefined;
+      if (this.isSilent || this.isDown || this.#owner) this.#waiting.unshift(question);
+      else this.#done(question, this.#run(question.asked.bytes));
+      this.#next();
+    });
   }
 
   /** Batches that wait while another connection is in a transaction. */
@@ -353,35 +278,47 @@ export class Server {
 
   #serve(question: Question): void {
     const { asked, session } = question;
-    if (this.isFull && WRITES.test(asked.text) && !/beat_1/.test(asked.text)) {
+    if (this.isFull && WRITES.test(asked.text) && !BEAT.test(asked.text)) {
       this.#count("full");
-      const answer = this.time.inServer(() => this.#database.refuse("53100"));
-      return this.#done(question, answer);
+      return this.#done(
+        question,
+        this.time.inServer(() => this.#database.refuse("53100")),
+      );
     }
-    const racer = GATE.test(asked.text) && !this.#owner ? this.#racer(session) : undefined;
-    if (!racer) return this.#done(question, this.#run(asked.bytes));
+    if (GIVES.test(asked.text)) this.gaveBack.add(String(asked.values?.[0]));
+    if (BEAT.test(asked.text) && asked.values?.[1] === "true") return this.#beat(question);
+    if (GATE.test(asked.text) && !this.#owner) {
+      const looking = this.#looking;
+      if (looking && looking.session.socket.link !== session.socket.link)
+        return this.#race(looking, question);
+      if (!looking && this.#chance.often(0.6)) return this.#look(question);
+    }
+    this.#done(question, this.#run(GREETING.test(asked.text) ? GREETED : asked.bytes));
+  }
+
+  /** `other` runs where `looking` has looked and not locked. */
+  #race(looking: Question, other: Question): void {
+    this.#looking = undefined;
     const { answer, said } = this.time.inServer(() =>
-      this.#database.race(asked.bytes, racer.asked),
+      this.#database.race(looking.asked.bytes, other.asked),
     );
-    this.#done(question, answer);
-    if (said === undefined) return;
+    this.#done(looking, answer);
+    if (said === undefined) return void this.#waiting.unshift(other);
     this.#count("race");
-    this.#waiting.splice(this.#waiting.indexOf(racer), 1);
     this.#done(
-      racer,
+      other,
       this.time.inServer(() => this.#database.told(said)),
     );
   }
 
-  /** Another gateway's batch that waits. */
-  #racer(session: Session): Question | undefined {
-    const other = this.#waiting.find(
-      (question, i) =>
-        GATE.test(question.asked.text) &&
-        question.session.socket.link !== session.socket.link &&
-        !this.#waiting.slice(0, i).some((before) => before.session === question.session),
-    );
-    return other && this.#chance.often(0.7) ? other : undefined;
+  /** A gateway that was not heard for a lease itself takes none for dead. */
+  #beat(question: Question): void {
+    const epoch = question.asked.values![0] as string;
+    const silent = this.time.inServer(() => this.#database.isSilent(epoch));
+    const before = silent ? this.#database.dead() : 0;
+    this.#done(question, this.#run(question.asked.bytes));
+    if (silent && this.#database.dead() > before)
+      this.wrong(`node ${epoch} was silent for a lease and takes others for dead`);
   }
 
   #run(bytes: Uint8Array): Answer {
@@ -390,7 +327,9 @@ export class Server {
 
   #done(question: Question, answer: Answer): void {
     const { session } = question;
-    for (const locks of answer.locks) this.locked(locks);
+    for (const locks of answer.locks)
+      if (locks.join() !== locks.toSorted().join())
+        this.wrong(`meters are locked out of order: ${locks.join(" ")}`);
     if (answer.status === "I") this.#own(undefined);
     else {
       this.#own(session);
