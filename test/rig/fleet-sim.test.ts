@@ -8,18 +8,18 @@ let database: SimulatedDatabase;
 beforeAll(async () => void (database = await SimulatedDatabase.create()), 120_000);
 
 it(
-  "no budget is overrun, no call is lost or counted twice, and service returns after faults, in 30 worlds",
+  "no budget is overrun, no call is lost or counted twice, and service returns after faults, in 10 worlds",
   { timeout: 300_000 },
   async () => {
-    const { failed, counts } = await simulated(database, { from: 1, worlds: 30 });
+    const { failed, counts } = await simulated(database, { from: 1, worlds: 10 });
     expect(
       failed?.seen.wrong ?? [],
       `seed ${failed?.seed}\n${failed?.seen.done.join("\n")}`,
     ).toEqual([]);
     // Worlds in which nothing happens would hold, too.
-    expect(counts["sent"]).toBeGreaterThan(300);
-    expect(counts["denied"]).toBeGreaterThan(50);
-    expect(counts["race"]).toBeGreaterThan(5);
+    expect(counts["sent"]).toBeGreaterThan(100);
+    expect(counts["denied"]).toBeGreaterThan(10);
+    expect(counts["race"]).toBeGreaterThan(0);
   },
 );
 

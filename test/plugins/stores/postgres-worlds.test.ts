@@ -1,4 +1,4 @@
-// A short form of `npm run rig fleet-worlds`: small worlds by chance hold, and one that is not sound is found.
+// A short form of `npm run rig fleet-worlds`, on a real server. Nightly: the commit run has the same laws in fleet-sim.test.ts, on virtual time.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { fleetWorlds } from "../../rig/fleet-worlds.ts";

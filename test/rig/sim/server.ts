@@ -28,6 +28,8 @@ const GREETING = /^SELECT pg_is_in_recovery\(\)/;
 const GREETED = simple("SELECT 'false' AS there, 0 AS length");
 const BEAT = /\bbeat_1\(/;
 const GIVES = /\bunslice_1\(/;
+/** A batch that is counted in slices. */
+const SLICED = /\bapply_sliced_1\(/;
 const WRITES = /apply_|slice_1\(|INSERT|UPDATE|DELETE|^COMMIT/;
 
 export class Server {
@@ -285,6 +287,7 @@ export class Server {
         this.time.inServer(() => this.#database.refuse("53100")),
       );
     }
+    if (SLICED.test(asked.text)) this.#count("sliced");
     if (GIVES.test(asked.text)) this.gaveBack.add(String(asked.values?.[0]));
     if (BEAT.test(asked.text) && asked.values?.[1] === "true") return this.#beat(question);
     if (GATE.test(asked.text) && !this.#owner) {

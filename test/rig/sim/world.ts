@@ -78,12 +78,14 @@ class World {
     this.#of = {
       leaseMs: chanced.one([3_000, 3_000, 6_000]),
       durability: chanced.one(["flushed", "flushed", "synced"]),
-      slicesFrom: chanced.one([0, 1, 2]),
+      slicesFrom: chanced.one([0, 1, 1, 2]),
       away: chanced.often(0.5)
         ? { forMs: chanced.one([5_000, 300_000]), share: chanced.one([0.05, 0.3]) }
         : undefined,
     };
-    const max = () => BigInt(chanced.one([6, 12, 30])) * TAKE;
+    // A budget is counted in slices only while there is plenty of room.
+    const isHot = this.#of.slicesFrom! > 0 && !this.#of.away;
+    const max = () => BigInt(chanced.one(isHot ? [30, 200, 200] : [6, 12, 30])) * TAKE;
     this.#budgets = ["account:all", "key:a", "key:b"].map((scope) => ({ scope, max: max() }));
     this.#gateways = Array.from(
       { length: 2 + chanced.below(3) },
