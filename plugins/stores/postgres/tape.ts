@@ -115,7 +115,8 @@ export async function leftIn(
       .filter((file) => file.startsWith("ring."))
       .toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));
     const told: Told[] = [];
-    for (const file of numbered) told.push(...lines<Told>(await disk.read(join(folder, name, file))));
+    for (const file of numbered)
+      told.push(...lines<Told>(await disk.read(join(folder, name, file))));
     const owed = files.includes("owed")
       ? lines<Batch>(await disk.read(join(folder, name, "owed")))
       : [];
