@@ -253,9 +253,10 @@ const phones: Journey = {
       browser,
       "/fleet",
       async (page) => {
-        const hint = page.getByText("Scroll for more columns").first();
+        const gateways = page.getByRole("region", { name: "Gateways", exact: true });
+        const hint = page.locator(".table", { has: gateways }).getByText("Scroll for more columns");
         await hint.waitFor();
-        await page.getByRole("region", { name: "Gateways" }).evaluate((place) => {
+        await gateways.evaluate((place) => {
           place.scrollLeft = 10_000;
         });
         await hint.waitFor({ state: "hidden" });
