@@ -1,5 +1,5 @@
 // What is known against a target or a plugin, in words.
-import type { RestingStatus } from "../gateway/types.ts";
+import type { RestingStatus, UnreachablePlugin } from "../gateway/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
 import { clean, moment } from "./terminal.ts";
 
@@ -30,6 +30,14 @@ const BECAUSE: {
 
 export const sayQuarantine = ({ plugin, hook, why, until }: QuarantinedHook): string =>
   `${plugin} (${hook}): ${FAILED[why]} again and again, not asked until ${moment(until)}`;
+
+/** "middleware.guard: since 10:03:05, the process ended; requests that pass it are refused; next attempt 10:03:07" */
+export const sayUnreachable = (of: UnreachablePlugin): string =>
+  `${of.plugin} since ${moment(of.since)}: ${of.why.replace(/\.$/, "")}; ${
+    of.requests === "refused"
+      ? "requests that pass through it fail with an error"
+      : "requests continue without it"
+  }; next attempt ${moment(of.retryAt)}`;
 
 const FAILED: { readonly [W in QuarantinedHook["why"]]: string } = {
   threw: "it threw",

@@ -5,7 +5,7 @@ import { faultOf } from "../model/error.ts";
 import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { reported, sayLeftOut } from "./report.ts";
-import { sayQuarantine, sayRest } from "./resting.ts";
+import { sayQuarantine, sayRest, sayUnreachable } from "./resting.ts";
 import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
@@ -99,6 +99,7 @@ function inWords(of: Status): string {
       `${instance.slice(0, 8)}${about ? `, ${about.version}, pid ${about.pid} on ${about.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, heard of ${moment(heard)}`,
     ]),
     ...of.quarantined.map((one) => ["quarantined", paint("yellow", sayQuarantine(one))]),
+    ...of.unreachable.map((one) => ["unreachable", paint("red", sayUnreachable(one))]),
     ...of.speeds.map(({ what, stream, contentMs, reckonedMs, askedAt }) => [
       "speed",
       `${what}: ${stream ? "a stream's" : "a whole answer's"} first content after ${contentMs} ms${

@@ -1,10 +1,13 @@
 // How a gateway is, as its own process knows it.
+import { outageOf } from "../lib/outage.ts";
+import { HOOKS } from "../plugin/middleware.ts";
+import { PASSABLE } from "../walk/hook-failures.ts";
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { GenerationSlot } from "./generation/slot.ts";
 import type { Services } from "./services/services.ts";
 import { instancesOf } from "./services/instances.ts";
 import type { BuiltGeneration } from "./generation/build.ts";
-import type { FrontendStatus, Gateway, Status } from "./types.ts";
+import type { FrontendStatus, Gateway, Status, UnreachablePlugin } from "./types.ts";
 
 export async function statusOf(
   { url, adminUrl, stateDir }: Pick<Gateway, "url" | "adminUrl" | "stateDir">,
@@ -36,12 +39,30 @@ export async function statusOf(
     lists: refresh.status(),
     resting: services.rests.list(),
     quarantined: services.conducts.list(),
+    unreachable: unreachableIn(built),
     speeds: services.rests.speeds(),
     files: services.files.counts(),
     instances: await instancesOf(services.store),
     before: await before,
   };
 }
+
+/** Middleware of a generation that this process cannot reach. */
+export const unreachableIn = ({
+  middleware,
+}: Pick<BuiltGeneration, "middleware">): UnreachablePlugin[] =>
+  middleware.flatMap(({ id, hooks, tolerance }) => {
+    const outage = outageOf(hooks);
+    if (!outage) return [];
+    const refuses = (Object.keys(HOOKS) as (keyof typeof HOOKS)[]).some(
+      (hook) =>
+        // A failure of `settle` is only logged.
+        hooks[hook] && hook !== "settle" && !(tolerance.onError === "pass" && mayPass(hook)),
+    );
+    return [{ plugin: id, ...outage, requests: refuses ? "refused" : "passed" }];
+  });
+
+const mayPass = (hook: string): boolean => (PASSABLE as readonly string[]).includes(hook);
 
 const frontendsOf = ({ frontends }: Pick<BuiltGeneration, "frontends">): FrontendStatus[] =>
   frontends

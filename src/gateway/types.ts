@@ -1,6 +1,7 @@
 // What a running gateway shows to the command line and to a program that embeds it. All of it but Gateway itself is plain data:
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
+import type { PluginOutage } from "../lib/outage.ts";
 import type { Located } from "../config/types.ts";
 import type { QuarantinedHook } from "../plugin/notice.ts";
 import type { InstanceState } from "../plugin/instance.ts";
@@ -97,6 +98,8 @@ export interface Status {
   readonly resting: readonly RestingStatus[];
   /** Hooks of plugins that have failed again and again, and are not asked for a while. */
   readonly quarantined: readonly QuarantinedHook[];
+  /** Middleware in other processes that cannot be reached by a process that serves requests. */
+  readonly unreachable: readonly UnreachablePlugin[];
   /** How fast the targets of names with `pick: fastest` are. */
   readonly speeds: readonly SpeedStatus[];
   /** Images that are kept for clients that asked for an address. */
@@ -114,6 +117,14 @@ export interface RestingStatus extends Omit<RestingReading, "provider" | "creden
   readonly what: string;
 }
 
+/** A middleware in another process that has ended, restarts, or does not answer. */
+export interface UnreachablePlugin extends PluginOutage {
+  /** "middleware.guard" */
+  readonly plugin: string;
+  /** What requests that pass it get until it is back. Requests that `for:` excludes are unaffected. */
+  readonly requests: "refused" | "passed";
+}
+
 /** "messages", with "/v1/messages" */
 export interface FrontendStatus {
   readonly name: string;
@@ -124,6 +135,7 @@ export interface FrontendStatus {
 export interface WorkerStatus extends Pick<Status, "pid" | "startedAt" | "generations"> {
   readonly resting: Status["resting"];
   readonly quarantined: Status["quarantined"];
+  readonly unreachable: Status["unreachable"];
   readonly speeds: Status["speeds"];
   readonly files: FileCounts;
 }

@@ -1,6 +1,7 @@
 // A plugin outside, as the rest of the gateway knows any: a definition whose `setup` begins it, and hooks that ask it. No line of its
 // code runs here; what it says of itself is judged as every definition is.
 import { resolve } from "node:path";
+import { reportsOutage } from "../lib/outage.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Context } from "../plugin/context.ts";
@@ -178,7 +179,8 @@ function made(said: unknown, guard: KeptOutside, more: Omit<Outside, "link">): o
     );
   const of = { link: () => guard.link(), ...more };
   const hooks = outsideHooks(of, said["hooks"] as OutsideHook[]);
-  return { ...hooks, ...commandsOf(said["commands"], guard) };
+  const all = { ...hooks, ...commandsOf(said["commands"], guard) };
+  return reportsOutage(all, () => guard.outage);
 }
 
 function commandsOf(said: unknown, guard: KeptOutside): Commands {

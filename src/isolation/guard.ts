@@ -2,6 +2,8 @@
 // waits for the next one, a little.
 import { createConnection } from "node:net";
 import type { Duplex } from "node:stream";
+import type { PluginOutage } from "../lib/outage.ts";
+import { wallClock } from "../lib/wall-clock.ts";
 import { OutsideLink, PluginFailure, type LinkOptions } from "./link.ts";
 
 const FIRST_MS = 100;
@@ -44,6 +46,7 @@ export class KeptOutside {
   #waiting = 0;
   #ended = false;
   #timer: NodeJS.Timeout | undefined;
+  #outage: PluginOutage | undefined;
 
   constructor(of: GuardOptions) {
     this.#of = of;
@@ -54,6 +57,11 @@ export class KeptOutside {
     let said: unknown;
     await this.#begin((setup) => (said = setup));
     return said;
+  }
+
+  /** Set from the end of one connection until the next one is set up. */
+  get outage(): PluginOutage | undefined {
+    return this.#outage;
   }
 
   link(): OutsideLink | Promise<OutsideLink> {
@@ -129,6 +137,7 @@ export class KeptOutside {
     try {
       made(await inTime(setup(link), link));
       if (this.#ended) throw new PluginFailure("The plugin has ended.");
+      this.#outage = undefined;
       return (this.#link = link);
     } catch (problem) {
       link.end("its setup failed");
@@ -143,6 +152,8 @@ export class KeptOutside {
     this.#failures = now - began > WELL_MS ? 1 : this.#failures + 1;
     const pause = Math.min(MOST_MS, FIRST_MS * 2 ** (this.#failures - 1));
     this.#until = now + pause;
+    const at = wallClock();
+    this.#outage = { since: this.#outage?.since ?? at, why, retryAt: at + pause };
     this.#of.lost(why, pause);
     this.#timer = setTimeout(() => {
       const coming = this.link();

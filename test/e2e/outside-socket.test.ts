@@ -4,6 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { sayUnreachable } from "../../src/cli/resting.ts";
+import type { Attention } from "../../src/gateway/control/attention.ts";
+import { askControl } from "../../src/gateway/control/asking.ts";
+import type { Status } from "../../src/gateway/types.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
@@ -41,6 +45,9 @@ const ask = async (at: Daemon, words: string): Promise<[number, string]> => {
   return [answer.status, await answer.text()];
 };
 
+const unreachable = async (at: Daemon): Promise<Status["unreachable"]> =>
+  ((await askControl(at.stateDir, "status")) as unknown as Status).unreachable;
+
 const yaml = (entry: string) =>
   `frontends: [chat-completions]\nmiddleware:\n  - auth\n  - ${entry}\nproviders: { demo: { use: demo } }\n`;
 
@@ -58,6 +65,23 @@ describe("a guard in Python", () => {
     expect([tests.status, tests.stderr]).toEqual([0, expect.stringMatching(/Ran 3 tests/)]);
   });
 
+  it("is shown by status while it is gone, and lets requests pass under on_error: pass", async () => {
+    const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
+    const guard = await guardAt(socket);
+    await using at = await startGateway({
+      yaml: yaml(`{ use: "unix:${socket}", on_error: pass, with: { words: [secret] } }`),
+    });
+    expect(await unreachable(at)).toEqual([]);
+    guard.kill("SIGKILL");
+    await until(async () => (await unreachable(at)).length > 0);
+    const [gone] = await unreachable(at);
+    expect(gone).toMatchObject({ plugin: "middleware.words", requests: "passed" });
+    expect(sayUnreachable(gone!)).toMatch(
+      /^middleware\.words since .*; requests continue without it; next attempt /,
+    );
+    expect((await ask(at, "a secret word"))[0]).toBe(200);
+  });
+
   it("refuses its words, and is met again when it was gone", async () => {
     const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
     const guard = await guardAt(socket);
@@ -69,11 +93,23 @@ describe("a guard in Python", () => {
 
     guard.kill("SIGKILL");
     await new Promise((resolve) => guard.once("exit", resolve));
+    await until(async () => (await unreachable(at)).length > 0);
+    const [gone] = await unreachable(at);
+    expect(gone).toMatchObject({ plugin: "middleware.words", requests: "refused" });
+    expect(gone!.retryAt).toBeGreaterThan(gone!.since);
+    expect(sayUnreachable(gone!)).toMatch(
+      /^middleware\.words since .*; requests that pass through it fail with an error; next attempt /,
+    );
+    const { items } = (await askControl(at.stateDir, "attention")) as unknown as Attention;
+    expect(items).toContainEqual(
+      expect.objectContaining({ kind: "unreachable", since: gone!.since }),
+    );
     // Without it nothing passes.
     expect((await ask(at, "a word"))[0]).toBeGreaterThanOrEqual(500);
     rmSync(socket);
     await guardAt(socket);
     await until(async () => (await ask(at, "a word"))[0] === 200);
+    expect(await unreachable(at)).toEqual([]);
     expect((await ask(at, "a secret word"))[0]).toBe(403);
   });
 });

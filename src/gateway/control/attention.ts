@@ -1,11 +1,12 @@
 // What an operator should act on, in one list, the most urgent first.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Limit, LimitCount } from "../../plugin/limit.ts";
+import type { QuarantinedHook } from "../../plugin/notice.ts";
 import type { CertificateReading, Readings, RestingReading } from "../../plugin/readings.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import { standsIn } from "../requests/series-choice.ts";
 import type { Stats } from "../requests/stats.ts";
-import type { Status } from "../types.ts";
+import type { Status, UnreachablePlugin } from "../types.ts";
 import type { AccountTree } from "./account-tree.ts";
 import { answering } from "./input.ts";
 import type { Shelf } from "./shelf.ts";
@@ -45,13 +46,9 @@ export type AttentionItem = { readonly severity: "bad" | "warn" } & (
       readonly names: readonly string[];
       readonly used: boolean;
     }
-  | {
-      readonly kind: "plugin";
-      readonly plugin: string;
-      readonly hook: string;
-      readonly why: string;
-      readonly until: number;
-    }
+  | ({ readonly kind: "plugin" } & QuarantinedHook)
+  /** A middleware in another process that cannot be reached. */
+  | ({ readonly kind: "unreachable" } & UnreachablePlugin)
   | {
       readonly kind: "list";
       readonly provider: string;
@@ -140,7 +137,7 @@ const urgency = ({ severity, kind }: AttentionItem): number =>
 /** What a gateway has as a whole, and no account. */
 async function ofGateway(of: AttentionOf, now: number): Promise<AttentionItem[]> {
   const [status, readings] = await Promise.all([of.status(), of.readings()]);
-  const { lastReload, leftOut, quarantined, lists } = status;
+  const { lastReload, leftOut, quarantined, unreachable, lists } = status;
   return [
     ...(readings.ledger.ok
       ? []
@@ -166,14 +163,12 @@ async function ofGateway(of: AttentionOf, now: number): Promise<AttentionItem[]>
         until,
         refuses,
       })),
-    ...quarantined.slice(0, OF_A_KIND).map(({ plugin, hook, why, until }) => ({
-      kind: "plugin" as const,
-      severity: "bad" as const,
-      plugin,
-      hook,
-      why,
-      until,
-    })),
+    ...quarantined
+      .slice(0, OF_A_KIND)
+      .map((one) => ({ kind: "plugin" as const, severity: "bad" as const, ...one })),
+    ...unreachable
+      .slice(0, OF_A_KIND)
+      .map((one) => ({ kind: "unreachable" as const, severity: "bad" as const, ...one })),
     ...lists
       .filter(({ failures, lastError }) => failures > 0 && lastError !== undefined)
       .slice(0, OF_A_KIND)

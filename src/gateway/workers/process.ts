@@ -18,6 +18,7 @@ import { ownPort } from "../http/own-port.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/slot.ts";
 import { OwnReader } from "../readings/own.ts";
 import { createPeers } from "../services/peers.ts";
+import { unreachableIn } from "../status-of.ts";
 import { borrowed } from "./lent-store.ts";
 import { createLink, type Channel, type Link } from "./link.ts";
 import type { WorkerCommands, WorkerConfig } from "./commands.ts";
@@ -144,6 +145,7 @@ class WorkerProcess {
       generations: slot.generations(),
       resting: services.rests.list(),
       quarantined: services.conducts.list(),
+      unreachable: unreachableIn(slot.current.built),
       speeds: services.rests.speeds(),
       files: services.files.counts(),
     };

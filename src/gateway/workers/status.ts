@@ -11,6 +11,11 @@ export function together(primary: Status, workers: readonly WorkerStatus[] | und
   const quarantined = new Map<string, Status["quarantined"][number]>();
   for (const one of all.toSorted((a, b) => a.until - b.until))
     quarantined.set(`${one.plugin} ${one.hook}`, one);
+  // Requests pass through the workers only.
+  const unreachable = new Map<string, Status["unreachable"][number]>();
+  for (const one of workers.flatMap((worker) => worker.unreachable))
+    if (one.since < (unreachable.get(one.plugin)?.since ?? Infinity))
+      unreachable.set(one.plugin, one);
   const speeds = new Map<string, Status["speeds"][number]>();
   const files = { ...primary.files };
   for (const worker of workers) {
@@ -34,6 +39,7 @@ export function together(primary: Status, workers: readonly WorkerStatus[] | und
       .sort((a, b) => b.generation - a.generation),
     resting: [...resting.values()],
     quarantined: [...quarantined.values()],
+    unreachable: [...unreachable.values()],
     // Each has its own view: what is told is that of the one that asked last.
     speeds: [...speeds.values()],
     files,

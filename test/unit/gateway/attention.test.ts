@@ -61,7 +61,14 @@ const listing = (id: string, retires: number | undefined) => ({
 function asking(more: Partial<AttentionOf> = {}, status: object = {}, readings: object = {}) {
   const { attention } = attentionCommand({
     status: async () =>
-      ({ leftOut: [], quarantined: [], lists: [], lastReload: undefined, ...status }) as never,
+      ({
+        leftOut: [],
+        quarantined: [],
+        unreachable: [],
+        lists: [],
+        lastReload: undefined,
+        ...status,
+      }) as never,
     readings: async () =>
       ({ ledger: { ok: true }, certificates: [], resting: [], ...readings }) as never,
     stats: { series: () => ({ totals: [{ name: "acme/old" }, { name: "acme/new" }] }) as never },

@@ -52,6 +52,13 @@ type Item = { readonly severity: "bad" | "warn" } & (
       readonly why: string;
       readonly until: number;
     }
+  | {
+      readonly kind: "unreachable";
+      readonly plugin: string;
+      readonly since: number;
+      readonly why: string;
+      readonly requests: "refused" | "passed";
+    }
   | { readonly kind: "list"; readonly provider: string; readonly why: string }
   | { readonly kind: "unmounted"; readonly provider: string; readonly why: string }
 );
@@ -110,6 +117,14 @@ const SAID: { readonly [K in Item["kind"]]: (item: Of<K>) => ComponentChildren }
     link("/config", { q: plugin }, plugin),
     ` failed repeatedly in its ${hook} hook (${why}) and is skipped. It is tried again ${ago(until)}.`,
   ],
+  unreachable: ({ plugin, since, why, requests }) => [
+    link("/config", { q: plugin }, plugin),
+    ` cannot be reached since ${moment(since)}. `,
+    requests === "refused"
+      ? "Requests that pass through it fail. "
+      : "Requests continue without it. ",
+    html`<span class="quiet break">${why}</span>`,
+  ],
   list: ({ provider, why }) => [
     "The model list of ",
     link("/providers", { provider }, provider),
@@ -131,7 +146,7 @@ const percent = (used: string | number, max: string | number): string =>
 
 const idOf = (item: Item): string =>
   JSON.stringify(item, (name, value: unknown) =>
-    ["until", "used", "held", "resetsAt", "at"].includes(name) ? undefined : value,
+    ["until", "retryAt", "used", "held", "resetsAt", "at"].includes(name) ? undefined : value,
   );
 
 export function NeedsAttention({ sums, span }: { sums: Sums | undefined; span: Span }) {

@@ -1,0 +1,21 @@
+// Plugins that run in another process report here whether they can be reached, by the object that their setup returned.
+/** A period in which a plugin in another process cannot be reached. Times are Unix milliseconds. */
+export interface PluginOutage {
+  /** When its connection was lost. */
+  readonly since: number;
+  /** Why the last connection, or the last attempt to make one, ended. */
+  readonly why: string;
+  /** When the next attempt to connect begins. */
+  readonly retryAt: number;
+}
+
+const reports = new WeakMap<object, () => PluginOutage | undefined>();
+
+/** Registers how to read the outage of the plugin whose setup returned `made`. */
+export function reportsOutage<T extends object>(made: T, read: () => PluginOutage | undefined): T {
+  reports.set(made, read);
+  return made;
+}
+
+/** Returns the outage of a plugin in another process; undefined if it is connected or runs in this process. */
+export const outageOf = (made: object): PluginOutage | undefined => reports.get(made)?.();
