@@ -109,13 +109,13 @@ it("what was promised of a private one's data, and who was passed over for it", 
   const [passed, ...more] = record.passedOver!;
   expect(more).toEqual([]);
   expect(passed).toMatchObject({ candidate: "open/m", credential: "default" });
-  expect(rows("passed over")).toEqual([`open/m default: ${passed!.code}, says ${passed!.by}`]);
+  expect(rows("passed over")).toEqual([`open/m default: ${passed!.code}, by ${passed!.by}`]);
 });
 
 it("who was tried last because it rests", async () => {
   for (let i = 0; i < 5; i++) await shown(asking("Hello.", "fast"));
   const { rows } = await shown(asking("Hello.", "fast"));
-  expect(rows("passed over")).toEqual(["sick/m default: overloaded, says rest"]);
+  expect(rows("passed over")).toEqual(["sick/m default: in cooldown (overloaded)"]);
 });
 
 it("nothing of all that where there was nothing of it", async () => {

@@ -218,9 +218,9 @@ describe("typed errors", () => {
     it.each<[number, string, new (...args: any[]) => APIError, number]>([
       [400, "prompt is too long: 210000 tokens > 200000 maximum", BadRequestError, 400],
       [429, "Slow down.", RateLimitError, 429],
-      [503, "Busy.", InternalServerError, 529],
+      [503, "Busy.", InternalServerError, 503],
       [401, "Bad key sk-upstream-messages.", InternalServerError, 502],
-      [500, "Oops.", InternalServerError, 502],
+      [500, "Oops.", InternalServerError, 500],
     ])("%i becomes what it means here", async (status, message, kind, becomes) => {
       for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
         at.up.script({ [`POST ${path}`]: failing(status, message, { retryAfter: "7" }) });

@@ -293,7 +293,7 @@ describe("typed errors", () => {
       [429, "Slow down.", RateLimitError, 429],
       [503, "Busy.", InternalServerError, 503],
       [401, "Bad key sk-upstream-chat.", InternalServerError, 502],
-      [500, "Oops.", InternalServerError, 502],
+      [500, "Oops.", InternalServerError, 500],
     ])("%i becomes what it means here", async (status, message, kind, becomes) => {
       const model = freshOn(spoken);
       upstreamSays({

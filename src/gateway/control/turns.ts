@@ -1,7 +1,7 @@
 // The order in which candidates are called, from what all processes report about them. The rules are those of the pipeline: a cooldown only
 // orders candidates, and one that its provider refuses is not called.
 import type { RestingReading } from "../../plugin/readings.ts";
-import { AWAY, promiseOf } from "../../walk/targets/target-rest.ts";
+import { AWAY, FAR, promiseOf } from "../../walk/targets/target-rest.ts";
 import type { ExplainedCandidate } from "../types.ts";
 
 type Told = Pick<RestingReading, "state" | "until" | "refuses" | "keys" | "score">;
@@ -28,10 +28,15 @@ export function inTurn<C, R extends Told>(
     const rest = counts ?? own[0] ?? all[0];
     return { of, rest, counts, refused: own.some(({ refuses }) => refuses === true) };
   });
-  const places = known.filter(({ counts }) => !counts);
+  const inCooldown = known.filter(({ counts }) => counts);
+  const isLast = ({ counts, rest }: (typeof known)[number]) =>
+    counts !== undefined ||
+    (rest !== undefined &&
+      inCooldown.some((other) => promised(other.counts!) > promised(rest) + FAR));
+  const places = known.filter((one) => !isLast(one));
   const cooling = known
-    .filter(({ counts, refused }) => counts && !refused)
-    .toSorted((a, b) => promised(b.counts!) - promised(a.counts!));
+    .filter((one) => isLast(one) && !(one.counts && one.refused))
+    .toSorted((a, b) => promised((b.counts ?? b.rest)!) - promised((a.counts ?? a.rest)!));
   const called = [...places, ...cooling].map(({ of, rest, counts }, at) => ({
     of,
     rest,

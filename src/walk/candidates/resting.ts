@@ -7,14 +7,12 @@ import type { HostCandidate } from "../mounted.ts";
 import { RetryBudget } from "../targets/retry-budget.ts";
 import { Pause } from "../targets/pause.ts";
 import type { TargetClock } from "../targets/client-evidence.ts";
-import type { CallFacts, TargetName, TargetRest } from "../targets/target-rest.ts";
+import { FAR, type CallFacts, type TargetName, type TargetRest } from "../targets/target-rest.ts";
 import { UpstreamTarget } from "../targets/upstream-target.ts";
 
 /** A broken promise is not mended in a minute, and each try would break it for one more client. */
 const DISTRUST_MS = 3_600_000;
 const MOST = 10_000;
-/** By so much the share of calls that succeed must be larger for a candidate in cooldown to be called before one that works again. */
-const FAR = 0.2;
 
 /** What rests, why, and until when. `model` null: all of the credential's. */
 export interface Rest {

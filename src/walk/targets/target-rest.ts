@@ -63,3 +63,6 @@ export const longer = (
   b: TargetRest | undefined,
 ): TargetRest | undefined =>
   a && b ? (b.until > a.until || (b.refuses && !a.refuses) ? b : a) : (a ?? b);
+
+/** By so much the share of calls that succeed must be larger for a candidate in cooldown to be called before one that works again. */
+export const FAR = 0.2;

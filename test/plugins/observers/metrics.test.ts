@@ -301,6 +301,8 @@ it("what rests is told by how, and what comes back does not rest", async () => {
     ['provider="p",credential="c"', 2],
     ['provider="p",credential="c",state="open"', 2],
     ['provider="p",credential="c",state="recovering"', 1],
+    ['provider="p",credential="c",kind="upstream"', 0.001],
+    ['provider="p",credential="c"', 0],
   ]);
 });
 
