@@ -187,7 +187,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   ...of("tape", ["tape", "postgres-apart", "postgres-failover"], {
     "the ring is no file": ["await ring.file.write(line);", ""],
     "what is owed is no file": ["await file.write(`${toJson(batch)}\\n`);", ""],
-    "the oldest file stays": ["await rm(name(this.#segment - SEGMENTS), { force: true });", ""],
+    "the oldest file stays": ["await this.#disk.remove(name(this.#segment - SEGMENTS));", ""],
     "a ring is two files": ["const SEGMENTS = 3;", "const SEGMENTS = 1;"],
     "files are read as their names sort": [
       ".toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));",
@@ -198,7 +198,10 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "      return [];\n    }\n  });",
       "      throw new Error(line);\n    }\n  });",
     ],
-    "nothing is left, and it stays": ["if (whole) await rm(", "if (!whole) await rm("],
+    "nothing is left, and it stays": [
+      "if (whole) await this.#disk.remove(",
+      "if (!whole) await this.#disk.remove(",
+    ],
     "each line is complained of": ["this.#broken = true;", ""],
   }),
   ...of("reuniting", ["reuniting", "postgres-failover"], {
@@ -268,7 +271,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     "a new connection is the old one": ["this.known !== this.#line.made", "false"],
     "what is gone is not said": ["if (!whole) this.sight.hear(", "if (false) this.sight.hear("],
     "its disk is not asked": [
-      'for (const left of await leftIn(folder(), own ? instance : "")) {',
+      'for (const left of await leftIn(folder(), own ? instance : "", disk)) {',
       "for (const left of [] as Awaited<ReturnType<typeof leftIn>>) {",
     ],
     "a node that is gone begins with nothing": [
