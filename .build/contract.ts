@@ -61,6 +61,43 @@ const named = (all: readonly Declaration[], list: string): Declaration[] =>
     return found && text !== undefined ? [{ ...found, name, text }] : [];
   });
 
+/** A member of an interface, a type, or a class, on a line of its own: `a: string;`, `readonly b?: Opt<`, `c?(x: X): void;`. */
+const MEMBER = /^(?:(?:readonly|static|get|set|async) )*("[^"]+"|[\w$]+)\??(?:<[^>]*>)?[:(]/;
+
+/**
+ * Members of a declaration without a doc comment on the line above, also members of objects within it. A private member of a
+ * class and members of an object that is written on one line do not count.
+ */
+export function membersWithoutWords({ text }: Pick<Declaration, "text">): string[] {
+  const lines = text.split("\n");
+  if (!/^export (?:declare )?(?:abstract )?(?:interface|type|class) /.test(lines[0]!)) return [];
+  const isClass = / class /.test(lines[0]!);
+  const found: string[] = [];
+  let inComment = false;
+  /** Open brackets, the innermost last: parameters and a method's body hold no members. */
+  const open: ("{" | "(" | "body")[] = [];
+  for (const [i, line] of lines.entries()) {
+    const code = line.trim();
+    if (inComment || /^\/\*|^\/\//.test(code)) {
+      inComment = code.startsWith("//") ? false : !code.endsWith("*/");
+      continue;
+    }
+    const member = MEMBER.exec(code);
+    const variant = /^\| \{ (\w+\??: ("?\w+"?)).*\}/.exec(code);
+    if (variant && !lines[i - 1]!.trimEnd().endsWith("*/")) found.push(variant[2]!);
+    const counts = i > 0 && !open.includes("(") && !open.includes("body") && open.length > 0;
+    if (counts && member && !lines[i - 1]!.trimEnd().endsWith("*/")) found.push(member[1]!);
+    for (const [at, sign] of [...code.replace(/"[^"]*"/g, '""')].entries()) {
+      // A union in brackets holds members, parameters do not.
+      if (sign === "(") open.push(/^\s*(?:\||\/\*\*)/.test(lines[i + 1] ?? "") ? "{" : "(");
+      else if (sign === "{")
+        open.push(isClass && open.length > 0 && at === code.length - 1 ? "body" : "{");
+      else if (sign === ")" || sign === "}") open.pop();
+    }
+  }
+  return isClass ? found.filter((name) => name !== "constructor") : found;
+}
+
 const EXPORT =
   /^export (?:declare )?(?:async )?(?:abstract )?(interface|type|class|const|function|enum)\*? (\w+)/;
 

@@ -35,6 +35,8 @@ const manifest = JSON.parse(read("package.json"));
 /** Longer than 300 lines, each with its reason. */
 const LONG: { readonly [file: string]: string } = {
   "src/config/problems.ts": "every problem in one list, so that ids and words can be compared",
+  "src/model/request.ts": "documentation of the public contract: a sentence for each member",
+  "src/plugin/observer.ts": "documentation of the public contract: a sentence for each member",
 };
 
 describe("every import points down", () => {

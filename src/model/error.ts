@@ -52,13 +52,17 @@ export type ErrorKind = keyof typeof ERRORS;
 
 /** The only error with words for a client. Any other throw is `internal`. */
 export interface Fault {
+  /** Kind of failure, which decides the HTTP status and whether another candidate is tried. */
   kind: ErrorKind;
+  /** Message for the client. Of the kind `internal`, for the log only. */
   message: string;
   /** From the open, listed vocabulary of codes; the protocol's own where it has one. */
   code?: Opt<string>;
   /** The field at fault, as a JSON pointer or the protocol's own spelling of a path. */
   param?: Opt<string>;
+  /** Time after which the client may retry, in milliseconds. Sent as `retry-after`, in seconds. */
   retryAfterMs?: Opt<number>;
+  /** Facts for programs, returned in the error body next to the message. */
   details?: Opt<JsonObject>;
   /** For the log only. */
   cause?: Opt<unknown>;

@@ -25,21 +25,31 @@ export type Can = { readonly [F in Feature]?: Opt<boolean> };
 
 /** What is known of one model of a provider. Every member but the name may be absent, which means unknown. */
 export interface ModelInfo {
+  /** The provider's name of the model. */
   model: string;
+  /** Model type, such as `chat` or `embedding`. */
   kind: Kind;
+  /** Display name. */
   name?: Opt<string>;
   /** Which of its provider's protocols serve this model; absent = the endpoints' own `serves`. */
   protocols?: Opt<readonly string[]>;
+  /** Features that the model supports or lacks. */
   can?: Opt<Can>;
   /** Top-level fields that this model answers with an error. */
   refuses?: Opt<readonly string[]>;
+  /** Price of the model. */
   price?: Opt<Price>;
+  /** ID of a model whose price applies to this one. */
   pricedAs?: Opt<string>;
+  /** Data policy for this model, where it differs from the provider's. */
   data?: Opt<Partial<DataPolicy>>;
+  /** Maximum number of context, input, and output tokens, and of images in one request. */
   limits?: Opt<{ [K in "context" | "input" | "output" | "images"]?: Opt<number> }>;
+  /** Sizes, qualities, and formats of an image model. */
   image?: Opt<ImageFacts>;
-  /** ISO dates. */
+  /** Release date, as an ISO date. */
   released?: Opt<string>;
+  /** Date on which the provider withdraws the model, as an ISO date. */
   retires?: Opt<string>;
 }
 
@@ -49,7 +59,9 @@ export interface ImageFacts {
   sizes?: Opt<readonly string[]>;
   /** Bounds of a free size, in pixels of one side; `step`: both sides are multiples of it. */
   sides?: Opt<{ min: number; max: number; step?: Opt<number> }>;
+  /** Accepted values of `quality`. */
   qualities?: Opt<readonly string[]>;
+  /** Accepted output formats, such as `png`. */
   formats?: Opt<readonly string[]>;
 }
 
@@ -57,6 +69,7 @@ export interface ImageFacts {
 export interface Facts {
   /** When the source was last read, as an ISO date. */
   asOf: string;
+  /** Models of the provider. */
   models: readonly ModelInfo[];
 }
 
@@ -66,6 +79,7 @@ export interface Facts {
  * line has no known price.
  */
 export interface Price {
+  /** Rates that apply if no bracket or tier overrides them. */
   lines: readonly PriceLine[];
   /** Brackets: with more input tokens than this (caches included), these lines hold for the whole request. */
   over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
@@ -73,8 +87,9 @@ export interface Price {
   tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
   /** Factors on every token line, each when all of `when` is so: { region: "eu" }, { speed: "fast" }. */
   multipliers?: Opt<readonly { when: { readonly [fact: string]: string }; by: string }[]>;
-  /** First and last day, UTC, both included. */
+  /** First day of validity, as an ISO date in UTC. Default: no start. */
   from?: Opt<string>;
+  /** Last day of validity, included, as an ISO date in UTC. Default: no end. */
   until?: Opt<string>;
   /** Time of day, UTC, "HH:MM" up to but without "HH:MM", over midnight too; days: 0 = Sunday. */
   hours?: Opt<{ from: string; to: string; days?: Opt<readonly number[]> }>;
@@ -83,9 +98,11 @@ export interface Price {
 }
 /** The rate of one unit. */
 export interface PriceLine {
+  /** The unit that the rate is for. */
   unit: Unit;
   /** A decimal string: money never passes through a float. */
   usd: string;
+  /** Number of units that `usd` pays for. */
   per: 1 | 1_000_000;
   /**
    * Only for this quality or size. `first`: only for the first megapixel of each image, and of any other unit for the first one of
@@ -96,46 +113,68 @@ export interface PriceLine {
 
 /** How long content stays with a provider. `memory`: never on disk. */
 export type Retention =
+  /** Nothing is stored, content is stored until the client deletes it, or the retention is not known. */
   | { kind: "zero" | "until_deleted" | "unknown" }
+  /** Content is held in memory only, for up to `hours`. */
   | { kind: "memory"; hours?: Opt<number> }
+  /** Content is stored for up to `days`. */
   | { kind: "days"; days: number };
 
 /** What becomes of what people wrote. Unknown is never good enough; only a row with evidence may say zero. */
 export interface DataPolicy {
+  /** How long the provider stores content. */
   retention: Retention;
+  /** Whether the provider trains models on content. `opt_out` means that it does unless the account opts out. */
   trains: "no" | "yes" | "opt_out" | "unknown";
+  /** What the account needs for zero retention: nothing, a console setting, or a contract. `unavailable`: it cannot be had. */
   requires?: Opt<"none" | "console" | "contract" | "unavailable" | "unknown">;
+  /** What makes retention zero: the operator declares it for the credential, or `controls` are sent. */
   zeroWhen?: Opt<"credential" | "control">;
+  /** Fields and headers to send for the policy to apply. */
   controls?: Opt<readonly PolicyControl[]>;
+  /** Response header, and its value, that confirms zero retention. */
   attest?: Opt<{ header: string; equals: string }>;
+  /** Features that store content, besides `state.*`. Default: all of `hosted.*`, and `cache.extended`. */
   stateful?: Opt<readonly Feature[]>;
+  /** Regions in which content is processed. If it is exactly one, prices for that region apply. */
   region?: Opt<readonly string[]>;
+  /** URLs of the provider's pages that state the policy. Zero retention without evidence counts as unknown. */
   evidence?: Opt<readonly string[]>;
+  /** Date on which the evidence was last read, as an ISO date. */
   verifiedAt?: Opt<string>;
+  /** Date from which the policy counts as unknown, as an ISO date. Default: never. */
   expires?: Opt<string>;
 }
 
 /** Where another word than the provider's own holds: for a protocol, for what is made, for models (one `*`). Each that fits counts, and the worst wins. */
 export interface PolicyException {
+  /** ID of the protocol that the exception is for. Default: all. */
   protocol?: Opt<string>;
+  /** Model type that the exception is for. Default: all. */
   kind?: Opt<Kind>;
+  /** Model name or pattern that the exception is for. Default: all. */
   model?: Opt<string>;
+  /** Parts of the policy that differ. */
   data: Partial<DataPolicy>;
 }
 
 /** What must be sent for a promise to hold. */
 export interface PolicyControl {
+  /** ID of the protocol in which the control is sent. Default: all. */
   protocol?: Opt<string>;
   /** An object is merged into an object; all else is replaced. */
   set?: Opt<JsonObject>;
   /** Appended to a list, once. */
   add?: Opt<{ readonly [field: string]: readonly Json[] }>;
+  /** Headers to set on the request. */
   headers?: Opt<HeadersOut>;
 }
 
 /** Worst of provider, endpoint, model, credential and the features asked for; the host computes it, with its reasons. */
 export interface EffectivePolicy extends DataPolicy {
+  /** What `retention` is based on: `published`, `control`, `declared`, `excluded`, or `unknown`. */
   basis: string;
+  /** Codes of the reasons why the policy is not zero retention, such as `credential_not_declared`. */
   because: readonly string[];
 }
 

@@ -13,13 +13,21 @@ import type { Json, JsonObject, Opt } from "./values.ts";
  * and says in a `Work` what the host must know of it.
  */
 export interface Works {
+  /** Conversations with a chat model. */
   chat: { request: ChatRequest; item: never };
+  /** Image generation and editing. */
   image: { request: ImageRequest; item: never };
+  /** Embeddings of texts. */
   embedding: { request: EmbeddingRequest; item: Vector };
+  /** Ordering of documents by relevance to a query. */
   rerank: { request: RerankRequest; item: Ranking };
+  /** Classification of content by a provider's policy. */
   moderation: { request: ModerationRequest; item: Judgement };
+  /** Text completion without turns. */
   completion: { request: CompletionRequest; item: never };
+  /** Text to speech. */
   speech: { request: SpeechRequest; item: Sound };
+  /** Transcription and translation of audio. */
   transcript: { request: TranscriptRequest; item: Passage };
 }
 export type { CommonRequest } from "./common-request.ts";
@@ -33,36 +41,59 @@ export type WorkItem<K extends Kind = Kind> = Works[K]["item"];
 /** A conversation to be continued, in words that no protocol owns. */
 export type ChatRequest = Readonly<
   CommonRequest & {
+    /** The model type. */
     kind: "chat";
     /** What stands before the first turn, with its boundaries and cache marks. */
     instructions: readonly Block[];
+    /** Messages of the conversation, oldest first. */
     turns: readonly Turn[];
+    /** Tools that the model may call. */
     tools: readonly Tool[];
+    /** Which tools the model may or must call. If `must` is false, `names` only limits the choice. */
     toolChoice?: Opt<"auto" | "none" | "required" | { names: readonly string[]; must: boolean }>;
+    /** Whether the model may call several tools in one turn. Default: the provider's. */
     parallel?: Opt<boolean>;
+    /** Length, format, and style of the response. */
     output: Output;
+    /** Sampling parameters. */
     sampling: Sampling;
+    /** How much the model reasons, and how much of that the client receives. */
     reasoning: Reasoning;
+    /** Prompt-cache options: the cache key, how long entries are retained, and whether the provider places cache marks. */
     cache?: Opt<{ key?: Opt<string>; retention?: Opt<string>; auto?: Opt<boolean> }>;
+    /** Service tier that the client requests, as the provider names it. */
     tier?: Opt<string>;
+    /** Key-value pairs that the client attached to the request. */
     metadata?: Opt<JsonObject>;
+    /** Options for responses and conversations that the provider stores. */
     state: State;
   }
 >;
 
 /** What the answer should be like. */
 export interface Output {
+  /** Maximum number of output tokens of one answer. */
   maxTokens?: Opt<number>;
+  /** Texts that end the response. */
   stop?: Opt<readonly string[]>;
+  /** Length of the answer, such as `low`, `medium`, or `high`. */
   verbosity?: Opt<string>;
+  /** Output types that the client requests, such as `text` and `audio`. */
   modalities?: Opt<readonly string[]>;
+  /** Format of the text: plain text, any JSON, or JSON that matches a schema. */
   format?: Opt<
+    /** Plain text, or any valid JSON. */
     | { type: "text" | "json" }
     | {
+        /** JSON that matches `schema`. */
         type: "schema";
+        /** JSON Schema that the response must match. */
         schema: JsonObject;
+        /** Name of the schema. Some protocols require one. */
         name?: Opt<string>;
+        /** Whether the provider enforces the schema. Default: the provider's. */
         strict?: Opt<boolean>;
+        /** Description of the schema for the model. */
         description?: Opt<string>;
       }
   >;
@@ -77,35 +108,56 @@ export type Sampling = {
 
 /** How much the model should think, and how much of that is shown. */
 export interface Reasoning {
+  /** Whether reasoning is disabled, left to the model, or controlled by `effort` or by `budget`. */
   mode: "off" | "auto" | "effort" | "budget";
+  /** Effort level, such as `low` or `high`. Used if `mode` is `effort`. */
   effort?: Opt<string>;
+  /** Maximum number of reasoning tokens. Used if `mode` is `budget`. */
   budget?: Opt<number>;
+  /** How much of the reasoning is returned. Default: the provider's. */
   show?: Opt<"none" | "summary" | "full">;
 }
 
 /** What the client asks the provider to keep or to find again. */
 export interface State {
+  /** Whether the provider stores the response. Default: the provider's. */
   store?: Opt<boolean>;
+  /** ID of the stored response that this request continues. */
   previousId?: Opt<string>;
+  /** ID of the stored conversation that this request continues. */
   conversation?: Opt<string>;
+  /** Whether the provider processes the request in the background, to be retrieved later. */
   background?: Opt<boolean>;
 }
 
 /** Pictures to be made or edited. */
 export type ImageRequest = Readonly<
   CommonRequest & {
+    /** The model type. */
     kind: "image";
+    /** Description of the image, or of the change to make. */
     prompt: string;
+    /** Number of images. */
     n: number;
+    /** Input images to edit or to use as references. */
     refs: readonly Media[];
+    /** Mask of the area to edit, for the first input image. */
     mask?: Opt<Media>;
+    /** Whether the client wants image data in the response or a URL. */
     want: "bytes" | "url";
+    /** Size as `<width>x<height>` in pixels, or `auto`. */
     size?: Opt<string>;
+    /** Quality level, as the provider names it, such as `low` or `high`. */
     quality?: Opt<string>;
+    /** Background, such as `transparent` or `opaque`. */
     background?: Opt<string>;
+    /** File format, such as `png`, `jpeg`, or `webp`. */
     format?: Opt<string>;
+    /** Compression level of the file, 0–100. */
     compression?: Opt<number>;
+    /** Seed for reproducible results. */
     seed?: Opt<number>;
+    /** Number of partial images to send before the final one. Only used in a stream. */
     partials?: Opt<number>;
   }
 >;
@@ -113,6 +165,7 @@ export type ImageRequest = Readonly<
 /** Texts to be turned into vectors. */
 export type EmbeddingRequest = Readonly<
   CommonRequest & {
+    /** The model type. */
     kind: "embedding";
     /** Texts, or the ids of their tokens by the model's own tokenizer. */
     inputs: readonly (string | readonly number[])[];
@@ -143,6 +196,7 @@ export type VectorType = "float" | "int8" | "uint8" | "binary" | "ubinary";
 
 /** One vector of an answer. A text is base64: little-endian floats of 32 bits, or a byte for each number of another type. */
 export interface Vector {
+  /** Numbers of the vector, or their bytes in base64. */
   readonly values: readonly number[] | string;
   /** Absent: float. */
   readonly dtype?: Opt<VectorType>;
@@ -151,7 +205,9 @@ export interface Vector {
 /** Documents to be put in order, the nearest to a query first. */
 export type RerankRequest = Readonly<
   CommonRequest & {
+    /** The model type. */
     kind: "rerank";
+    /** Text that the documents are compared with. */
     query: string;
     /** Texts, or objects with a text or with what else the model reads. */
     documents: readonly (string | JsonObject)[];
@@ -168,7 +224,9 @@ export type RerankRequest = Readonly<
 
 /** A document of a request, by its place there, and how near it is. */
 export interface Ranking {
+  /** Zero-based position of the document in the request. */
   readonly index: number;
+  /** Relevance to the query. Higher is more relevant; the scale is the provider's. */
   readonly score: number;
 }
 
@@ -177,98 +235,147 @@ export type ModerationRequest = Readonly<CommonRequest & { kind: "moderation"; i
 
 /** A verdict in its vendor's own words: categories of two vendors are not the same. */
 export interface Judgement {
+  /** The result for one input, as the provider returned it. */
   readonly said: JsonObject;
 }
 
 /** A text that goes on, and where it shall lead. Several prompts have as many answers, which no codec but their own writes. */
 export type CompletionRequest = Readonly<
   CommonRequest & {
+    /** The model type. */
     kind: "completion";
     /** Texts, or the ids of their tokens by the model's own tokenizer. */
     prompts: readonly (string | readonly number[])[];
+    /** Text after the insertion point, for models that fill in the middle. */
     suffix?: Opt<string>;
+    /** Maximum number of output tokens. */
     maxTokens?: Opt<number>;
+    /** Texts that end the response. */
     stop?: Opt<readonly string[]>;
+    /** Sampling parameters. */
     sampling: Pick<Sampling, "temperature" | "topP" | "seed" | "n" | "presence" | "frequency">;
   }
 >;
 
 /** One message of a conversation. */
 export interface Turn {
+  /** Author of the message. */
   role: "user" | "assistant" | "tool" | "system" | "developer";
+  /** Content of the message, in order. */
   blocks: readonly Block[];
+  /** Name of the participant, as the client sent it. */
   name?: Opt<string>;
+  /** The `phase` of an assistant message in the Responses API. */
   phase?: Opt<string>;
 }
 
 /** A tool that the model may call: the client's own (function, custom) or the provider's (hosted). */
 export interface Tool {
+  /** Whether the client runs the tool (`function`, `custom`) or the provider does (`hosted`). */
   type: "function" | "custom" | "hosted";
+  /** Name that the model uses to call the tool. */
   name: string;
+  /** Description for the model. */
   description?: Opt<string>;
+  /** JSON Schema of the arguments. */
   schema?: Opt<JsonObject>;
+  /** Whether the provider enforces the schema. Default: the provider's. */
   strict?: Opt<boolean>;
+  /** Prompt-cache mark, such as `cache_control`, as the client sent it. */
   cache?: Opt<Json>;
   /** For a hosted tool: whose it is, and its declaration as it came. */
   origin?: Opt<string>;
+  /** Declaration of a hosted tool, as the client sent it. */
   raw?: Opt<Json>;
 }
 
 /** Bytes stay in the form they came in: base64 is not decoded only to be encoded again. */
-export type Media = { mime?: Opt<string> } & (
-  | { base64: string }
-  | { bytes: Buffer }
-  | { url: string }
-  | { fileId: string; origin: string }
-);
+export type Media = { mime?: Opt<string> } &
+  /** Bytes in base64, as the client sent them. */
+  (
+    | { base64: string }
+    /** Bytes of an uploaded file. */
+    | { bytes: Buffer }
+    /** URL that the provider fetches. */
+    | { url: string }
+    /** ID of a file that a provider stores, and the ID of the protocol that it was uploaded with. */
+    | { fileId: string; origin: string }
+  );
 
 /** What a provider signed or encrypted, opaque to all others; it goes back to its origin only. */
 export interface Proof {
+  /** ID of the protocol that can read the proof. */
   origin: string;
+  /** Form of the proof within its protocol, such as `signature`, `redacted`, or `encrypted`. */
   kind: string;
+  /** The signature or the encrypted content, as the provider sent it. */
   data: string;
+  /** ID of the provider's item that contains the proof. */
   itemId?: Opt<string>;
+  /** Model that produced the proof, as the provider names it. */
   model?: Opt<string>;
 }
 
 /** `proof` stands on every kind: some wires sign reasoning, some sign calls, some sign text. */
 export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
   | {
+      /** Text of a message. */
       type: "text";
+      /** The text. */
       text: string;
+      /** Sources of the text, as the provider returned them. */
       citations?: Opt<readonly Json[]>;
       /** One entry a token, where they were asked for. */
       logprobs?: Opt<readonly Json[]>;
     }
+  /** Explanation of the model why it refuses. */
   | { type: "refusal"; text: string; logprobs?: Opt<readonly Json[]> }
   | {
+      /** Reasoning of the model. */
       type: "reasoning";
+      /** The full reasoning, if the provider returns it. */
       text?: Opt<string>;
+      /** Paragraphs of a summary of the reasoning. */
       summary?: Opt<readonly string[]>;
     }
   | {
+      /** A file for the model, or one that it made. */
       type: "image" | "audio" | "video" | "document";
+      /** Where the bytes are: inline, at a URL, or stored with a provider. */
       media: Media;
+      /** Resolution at which the model reads an image, such as `low` or `high`. */
       detail?: Opt<string>;
+      /** Title of a document. */
       title?: Opt<string>;
+      /** Information about a document that the model reads but does not cite. */
       context?: Opt<string>;
+      /** Whether the model may cite the document. */
       cite?: Opt<boolean>;
       /** What its maker says of it: the prompt as it was revised. */
       note?: Opt<string>;
     }
   | {
+      /** A call of a client's tool by the model. */
       type: "call";
+      /** ID that the result refers to. */
       id: string;
+      /** Name of the tool. */
       name: string;
+      /** Whether the arguments are JSON (`function`) or free text (`custom`). */
       tool: "function" | "custom";
       /** The model's own string, byte for byte. */
       args: string;
     }
   | {
+      /** The result of a tool call, from the client. */
       type: "result";
+      /** ID of the call. */
       callId: string;
+      /** Name of the tool, in protocols that repeat it. */
       name?: Opt<string>;
+      /** Content of the result. */
       blocks: readonly Block[];
+      /** Whether the tool failed. */
       isError: boolean;
     }
   /** Hosted tools, and whatever is newer than us. `text` is what another protocol may show of it. */

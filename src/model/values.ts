@@ -15,8 +15,11 @@ export type JsonObject = { readonly [key: string]: Opt<Json> };
 
 /** A file of a form. One that came from a client is a span of the bytes that came: it is no copy, and nothing may write into it. */
 export interface FilePart {
+  /** Name of the file, as the client sent it. */
   filename: string;
+  /** Media type of the file, such as `audio/wav`. */
   mime: string;
+  /** Bytes of the file. */
   data: Buffer;
 }
 /** Whether a value is a file: nothing that was JSON is one. */

@@ -8,7 +8,9 @@ export interface RequestExtent {
   maxOutput?: Opt<number>;
   /** Answers, or pictures. */
   n?: Opt<number>;
+  /** Image size that the client requests, such as `1024x1024`. */
   size?: Opt<string>;
+  /** Image quality that the client requests. */
   quality?: Opt<string>;
   /**
    * What the request alone decides: characters to be spoken, searches to be made. Where the price has lines for them they are
@@ -34,6 +36,7 @@ export interface WorkExtent {
   input: number;
   /** Tokens of one answer, for work that is written; otherwise 0. */
   output: number;
+  /** Number of answers or images. */
   n: number;
   /** How often tools that upstream runs may run. */
   runs: number;
@@ -41,9 +44,13 @@ export interface WorkExtent {
   tools: readonly Unit[];
   /** Pictures or sound may go in or come out. */
   media: boolean;
+  /** Image size that the client requests. */
   size?: Opt<string>;
+  /** Units that the request alone determines. */
   counts: Usage;
+  /** Expected number of units that `counts` lacks. */
   likely: Usage;
+  /** Upper bounds of units that `counts` does not bound. */
   atMost: Usage;
   /** Tokens of one answer that the model can make, where the catalog has it. */
   limit?: Opt<number>;
@@ -53,7 +60,9 @@ export interface WorkExtent {
 
 /** So many of a unit. Of several units the one that costs most under the price counts: what upstream does is not known. */
 export interface Portion {
+  /** Units that the work may be billed in. */
   units: readonly [Unit, ...Unit[]];
+  /** Number of units. */
   count: number;
   /** Nothing where the price has no line for it. */
   optional?: Opt<boolean>;
@@ -69,6 +78,7 @@ export interface SeenWork {
   input: number;
   /** Tokens that were written, guessed from the text that came by. */
   written: number;
+  /** Number of answers or images that the client requested. */
   n: number;
   /** What the request made likely. */
   likely: Usage;
@@ -135,5 +145,6 @@ export interface Work<K extends Kind = Kind> {
 export interface WorkExample {
   /** "10,000 tokens in, 1,000 out" */
   readonly about: string;
+  /** Units that the example uses. */
   readonly usage: Usage;
 }

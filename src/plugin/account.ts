@@ -18,9 +18,13 @@ export interface AccountRecord {
   defaults?: Opt<KeyDefaults>;
   /** Patterns, in which each `*` stands for any text. */
   models?: Opt<readonly string[]>;
+  /** Names of the frontends that keys of the account may use. Default: all. */
   frontends?: Opt<readonly string[]>;
+  /** Minimum privacy of requests of the account. Default: `off`. */
   privacy?: Opt<Privacy>;
+  /** Labels for ledger rows of the account's keys. */
   labels?: Opt<HeadersOut>;
+  /** Whether clients can see what is left of the account's limits. Default: `numbers`. */
   tells?: Opt<AccountTells>;
   /** Unix milliseconds. */
   created: number;

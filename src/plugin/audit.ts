@@ -4,15 +4,19 @@ import type { Role } from "./role.ts";
 
 /** One command that changes something. No secret is in it, and no text that a person may be known by but the giver's own name. */
 export interface AuditEntry {
+  /** ID of the entry, which `AuditEnd` refers to. */
   readonly id: string;
   /** Unix milliseconds. */
   readonly at: number;
   /** "shell", or an admin token's name: "admin:anna". */
   readonly actor: string;
+  /** Role of the actor when the command was given. */
   readonly role: Role;
   /** Where it came in: "socket", "files", "token", "session". */
   readonly door: string;
+  /** Network address of the client, for commands that came over the admin listener. */
   readonly address?: Opt<string>;
+  /** Name of the command, such as `keys.create`. */
   readonly command: string;
   /** What it is about: a key's id, a file. */
   readonly target?: Opt<string>;
@@ -24,8 +28,11 @@ export interface AuditEntry {
 
 /** How one ended. */
 export interface AuditEnd {
+  /** ID of the entry that ended. */
   readonly id: string;
+  /** Time at which the command ended, in Unix milliseconds. */
   readonly at: number;
+  /** Whether the command took effect. */
   readonly outcome: "done" | "failed";
   /** Of a failure, its code. */
   readonly code?: Opt<string>;
@@ -33,7 +40,9 @@ export interface AuditEnd {
 
 /** One as it is listed. "unknown": the gateway ended before it was told, so it may have taken effect or not. */
 export interface AuditedCommand extends AuditEntry {
+  /** Whether the command took effect. */
   readonly outcome: AuditEnd["outcome"] | "unknown";
+  /** Code of the error, if the command failed. */
   readonly code?: Opt<string>;
 }
 

@@ -13,14 +13,19 @@ import type { Limit } from "./limit.ts";
 export interface Candidate {
   /** "openai/gpt-6" */
   readonly id: string;
+  /** Name of the provider in gateway.yaml. */
   readonly provider: string;
   /** null: native. */
   readonly protocol: string | null;
+  /** Whether the client's bytes are forwarded unchanged or the request is translated. */
   readonly lane: Lane;
+  /** The provider's name of the model. */
   readonly model: string;
+  /** Metadata of the model. */
   readonly info: ModelInfo;
   /** Its name, never its value. */
   readonly credential: string;
+  /** Data policy that applies to this call. */
   readonly policy: EffectivePolicy;
   /** Its credential's share of the calls, beside those of the others, as gateway.yaml says it; 1 if that says nothing. */
   readonly weight: number;
@@ -42,18 +47,25 @@ export interface CandidateRest {
  * a thrown fault.
  */
 export interface Call extends Candidate, CallContext, ProviderAccess {
+  /** The provider's name of the model. */
   readonly model: string;
+  /** Metadata of the model. */
   readonly info: ModelInfo;
+  /** Name of the credential, never its value. */
   readonly credential: string;
+  /** ID of the call. Ledger rows refer to it. */
   readonly attempt: string;
   /** From 1. */
   readonly n: number;
+  /** The request that the call belongs to. */
   readonly exchange: Exchange;
 }
 
 /** A way to one provider under one credential. */
 export interface ProviderAccess {
+  /** Name of the credential, never its value. */
   readonly credential: string;
+  /** Aborts when the call is canceled or its time is over. */
   readonly signal: AbortSignal;
   /**
    * Pooled, size-capped, no redirects; relative to the endpoint's base. The credential goes along to bound origins only;
@@ -78,6 +90,7 @@ export interface ProviderAccess {
  * failure allows it. Where a hook further in has answered by itself, `status` is 200 and `headers` are empty.
  */
 export interface Reply {
+  /** The provider's HTTP status. */
   readonly status: number;
   /** Upstream's, all of them. */
   readonly headers: HeadersIn;
@@ -102,13 +115,17 @@ export interface Reply {
 export interface RateLimit {
   /** Whose it is: the gateway's of its client, or the provider's of the operator's account. */
   readonly by: "gateway" | "provider";
+  /** What is counted. */
   readonly unit: Limit["unit"];
+  /** Units that are left. */
   readonly left: number | bigint;
+  /** Maximum in one window, if it is known. */
   readonly max?: Opt<number | bigint>;
   /** Unix milliseconds. */
   readonly resetsAt?: Opt<number>;
   /** Of the gateway's own: what shares it, and its window. */
   readonly scope?: Opt<string>;
+  /** Window of the gateway's own limit. */
   readonly per?: Opt<Limit["per"]>;
 }
 
@@ -118,13 +135,19 @@ export interface RateLimit {
  * and form, and never under privacy: where it does not fit, the log has a warning and the provider is asked.
  */
 export interface RecordedAnswer {
+  /** Model type of the request. */
   kind: Kind;
+  /** ID of the protocol that the response is written in. */
   protocol: string;
   /** Whether it is a stream. */
   stream: boolean;
+  /** Media type of the body. */
   mime: string;
+  /** Bytes of the response, as the client received them. */
   body: Buffer;
+  /** Units that the response used. */
   usage: Usage;
+  /** ID of the model that answered, such as `openai/gpt-6`. */
   model: string;
 }
 
@@ -135,6 +158,7 @@ export interface RecordedAnswer {
  * was asked, that call is ended and billed for what it was. The counts that the client is shown are the row's.
  */
 export interface GivenAnswer {
+  /** Content of the response and its finish reason. */
   answer: Omit<ModelAnswer, "id" | "usage">;
 }
 
@@ -150,15 +174,23 @@ export type CallState = "exact" | "estimated" | "unpriced" | "void";
  * `attempt`.
  */
 export type CallRecord = Readonly<{
+  /** ID of the call. Ledger rows refer to it. */
   attempt: string;
+  /** Position of the call within its request, from 1. */
   n: number;
   /** Made beside a call that stayed without content. The one of the two that lost has the fault code `hedge_lost`. */
   hedge?: Opt<boolean>;
+  /** Provider, model, and credential of the call. */
   candidate: Candidate;
+  /** How certain the cost is. */
   state: CallState;
+  /** Units that the call used. */
   usage: Usage;
+  /** Cost in billionths of a US dollar; null if no price is known. */
   costNano: bigint | null;
+  /** Why the call failed. Unset if it succeeded. */
   fault?: Fault;
+  /** The provider's ID of the response. */
   upstreamId?: string;
   /** When it began, counted from the request's first byte. */
   startMs: number;

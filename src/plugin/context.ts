@@ -17,6 +17,7 @@ import type { Store } from "./store.ts";
 export type Context = Readonly<{
   /** "providers.anthropic": the path in gateway.yaml, in every log line and error. */
   id: string;
+  /** Writes to the operator's log. */
   log: Logger;
   /** Aborts when this generation leaves, at a reload or a stop: its last requests may still be under way, and `fetch` still asks. */
   signal: AbortSignal;
@@ -55,6 +56,7 @@ export type Context = Readonly<{
    * not answer within 5 s.
    */
   keys: { find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined> };
+  /** Models that the gateway offers. */
   catalogue: {
     /** The models that this identity may ask for: aliases first, then by provider as gateway.yaml has them. */
     list(of: {
@@ -99,8 +101,11 @@ export type Context = Readonly<{
 
 /** A model as the catalogue lists it: the merged facts, under the id that a client writes. */
 export interface ListedModel extends ModelInfo {
+  /** Name that a client writes in `model`. */
   id: string;
+  /** Name of the provider in gateway.yaml. */
   provider: string;
+  /** Data policy that applies to the model. */
   policy: EffectivePolicy;
 }
 

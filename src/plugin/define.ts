@@ -7,6 +7,7 @@ import type { StoreDef } from "./store-definition.ts";
 
 /** A string key, not a symbol: a symbol here makes every plugin's own .d.ts fail (TS4082). */
 export interface Branded<K extends string> {
+  /** Kind of the plugin. */
   readonly "~tollgate": K;
 }
 type Def<D, K extends string> = D & Branded<K>;

@@ -21,16 +21,22 @@ export interface ClientCertificate {
 
 /** The head. The body of a request that is refused here is never read. */
 export type Arrival = Readonly<{
+  /** ID of the request, sent as `x-request-id`. */
   id: string;
+  /** Name of the frontend in gateway.yaml. */
   frontend: string;
+  /** HTTP method. */
   method: string;
+  /** Path of the URL, without the query. */
   path: string;
+  /** Address of the peer of the connection: the client, or the last proxy before the gateway. */
   address: string;
   /**
    * What the client has proved of itself on this connection: a certificate that one of `listen.tls.clients` has signed. Undefined where
    * it has none, or none was asked for. One that has ended since the connection began is here all the same: `until` says when.
    */
   certificate: ClientCertificate | undefined;
+  /** Parameters of the route's path, such as `id` of `/v1/models/:id`. */
   params: { readonly [name: string]: string };
   /** Credentials and cookies taken out. */
   headers: HeadersIn;
@@ -43,12 +49,14 @@ export type Arrival = Readonly<{
   presents: readonly string[];
   /** Aborts when the client goes away before its answer has left. Made when first read. */
   signal: AbortSignal;
+  /** Identity of the client. Undefined until an `admit` hook calls `identify`. */
   identity: Identity | undefined;
   /**
    * What its key may use, and the accounts that it draws on so far as they tell clients of their limits: each of these may be shown to
    * the client, and `ctx.ledger.counted` says what is left of it. Empty before it is identified.
    */
   limits: readonly Limit[];
+  /** Strictest privacy that hooks, the key, and its accounts have set so far. */
   privacy: Privacy;
   /** Called by an `admit` hook, once: a second call is a 500. A request that no hook has identified is a 401. */
   identify(who: Identity): void;
@@ -83,14 +91,21 @@ export type Arrival = Readonly<{
  */
 export type Exchange = Arrival &
   Readonly<{
+    /** ID of the protocol that the client speaks. */
     protocol: string;
+    /** Model type that the route is for. */
     kind: Kind;
+    /** Operation of the route: generate, count, or relay. */
     op: Op;
+    /** Name of the operation within its protocol, such as `generate`. */
     name: string;
     /** As the client wrote it. */
     model: string;
+    /** Whether the client requests a streamed response. */
     stream: boolean;
+    /** Features that the request needs. */
     features: readonly Feature[];
+    /** The parsed body, with the changes that `edit` hooks made. */
     body: Body;
     /** Decoded when first read; reading leaves the verbatim lane open. */
     request: ModelRequest;

@@ -10,6 +10,7 @@ import type { Target } from "./store.ts";
 
 /** A frontend's definition: routes in one client protocol, mounted under `frontends:`. */
 export interface FrontendDef<O extends ObjectSchema = None> extends Plugin<O> {
+  /** Creates the frontend for one entry under `frontends:`. */
   setup: Setup<O, Frontend>;
 }
 
@@ -18,7 +19,9 @@ export interface FrontendDef<O extends ObjectSchema = None> extends Plugin<O> {
  * and `secret` for each request; both are pure and fast. A throw in either is a 500 with a fixed text.
  */
 export interface Frontend {
+  /** Protocol that clients speak. Routes to models need one, here or of their own. */
   protocol?: Protocol;
+  /** Routes of the frontend. */
   routes: readonly Route[];
   /** Writes an error before the headers of a response are sent. `to`: as for a protocol's `fault`. Default: the protocol's. */
   fault?(fault: Fault, x: Arrival, to: { id: string; status?: number }): ErrorAnswer;
@@ -32,7 +35,9 @@ export interface Frontend {
 
 /** Where a route is. Paths are h3's: `:name` is one segment, `**:name` is the rest. */
 export interface RouteAddress {
+  /** HTTP method, in upper case. */
   method: string;
+  /** Path or paths of the route. */
   path: string | readonly string[];
 }
 /** A frontend's route: to models, or answered by the frontend itself, on the public port unless it says otherwise. */
@@ -40,7 +45,9 @@ export type Route = RouteAddress & (WalkRoute | ServeRoute<"public">);
 
 /** Goes the whole walk. */
 export interface WalkRoute {
+  /** Operation: generate, count, or relay. */
   op: Op;
+  /** Name of the operation, which selects the provider's path. Default: `op`. */
   name?: string;
   /**
    * What is spoken here, where it is not the frontend's: bodies are checked, decoded, answered and refused in it, and it says
@@ -74,9 +81,13 @@ export type BodyForm = "json" | "multipart" | "either";
  * capability and privacy on it afterwards, as on any other model.
  */
 export interface RouteInput {
+  /** Model name as the client wrote it, or a target to call directly. */
   model: string | Pick<Target, "provider" | "model" | "credential">;
+  /** Whether the client requests a streamed response. Default: `stream` of the body. */
   stream?: Opt<boolean>;
+  /** Operation, where it is not the route's. */
   op?: Opt<Op>;
+  /** Name of the operation, where it is not the route's. */
   name?: Opt<string>;
   /** What is spoken from here on: one of the route's `protocols`. Another one is a 500. Absent: the route's own. */
   protocol?: Opt<Protocol>;
@@ -116,7 +127,9 @@ export type AdminAccess<Usual> = On<"admin", Usual> & AdminOpening;
  * belong to other accounts.
  */
 export type AdminOpening =
+  /** Clients with an admin token of at least `role`. Default: `owner`. */
   | { role?: Role; open?: never; accounts?: true }
+  /** Any client that reaches the listener. */
   | { role?: never; open: true; accounts?: never };
 
 /** A served route of a middleware: its hooks and its routes share what `setup` made. On the admin listener unless it says otherwise. */
@@ -130,7 +143,9 @@ export type ObserverRoute = RouteAddress & ServedWork & AdminAccess<"admin">;
  * then `serve` is called, once. A `fail()` in it is told in words, any other throw is a 500. Without `body` none is read.
  */
 export type ServedWork =
+  /** The body is not read. */
   | { body?: undefined; serve(x: Arrival): ServedAnswer | Promise<ServedAnswer> }
+  /** The body is parsed and checked. */
   | { body: BodyForm; serve(x: Arrival, body: Body): ServedAnswer | Promise<ServedAnswer> }
   /** Of any media type, as it came. */
   | { body: "bytes"; serve(x: Arrival, body: Buffer): ServedAnswer | Promise<ServedAnswer> };
@@ -142,7 +157,10 @@ export type ServedWork =
  * that no client takes half an answer for a whole one. It ends by itself, or when `ctx.signal` says that its generation leaves.
  */
 export interface ServedAnswer {
+  /** HTTP status. */
   status: number;
+  /** Body of the response. Default: none. */
   body?: Opt<Json | Buffer | AsyncIterable<string | Uint8Array>>;
+  /** Headers of the response. */
   headers?: Opt<HeadersOut>;
 }

@@ -4,14 +4,19 @@ import type { Limit } from "./limit.ts";
 
 /** What a client may do: data that the host enforces, so that every auth plugin gets all of it. */
 export interface Identity {
+  /** Stable ID of the client, which ledger rows refer to. */
   id: string;
+  /** Display name. */
   name?: Opt<string>;
   /** Patterns, in which each `*` stands for any text. Default: all. */
   models?: Opt<readonly string[]>;
+  /** Names of the frontends that the client may use. Default: all. */
   frontends?: Opt<readonly string[]>;
+  /** Minimum privacy of the client's requests. Default: `off`. */
   privacy?: Opt<Privacy>;
   /** Counted by the host for each call, in one step with its row, whichever middleware is mounted. */
   limits?: Opt<readonly Limit[]>;
+  /** Labels for the client's ledger rows and request records. */
   labels?: Opt<HeadersOut>;
   /**
    * The account that it draws on, by its name under `accounts:` in gateway.yaml or as `tollgate accounts create` gave it. The host

@@ -4,6 +4,7 @@ import type { LimitCrossing } from "./limit.ts";
 
 /** What opens a store: one gateway process. */
 export interface StoreOwner {
+  /** ID of the process, new at each start. */
   instance: string;
   /** Where it runs; for people. */
   about?: Opt<InstanceFacts>;
@@ -11,8 +12,11 @@ export interface StoreOwner {
 
 /** What an instance says of itself when it opens the store, and with each sign of life. */
 export interface InstanceFacts {
+  /** Version of Tollgate. */
   readonly version: string;
+  /** Name of the machine. */
   readonly host: string;
+  /** ID of the primary process. */
   readonly pid: number;
   /** command: a program of the command line that has opened the store for one task. Absent: it is a gateway. */
   readonly program?: Opt<"gateway" | "command">;
@@ -22,14 +26,17 @@ export interface InstanceFacts {
   readonly url?: Opt<string>;
   /** Where other gateways on its store reach it. Absent: nowhere. */
   readonly address?: Opt<string>;
-  /** What answers there: the number that a reload makes greater, and a hash that is the same where files say the same. */
+  /** Number of the config generation. It increases with each reload. */
   readonly generation?: Opt<number>;
+  /** Hash of the config, the same for gateways with the same files. */
   readonly config?: Opt<string>;
 }
 
 /** An instance, as the store knows it. */
 export interface InstanceState {
+  /** ID of the process. */
   readonly instance: string;
+  /** What the instance reported about itself. */
   readonly about?: Opt<InstanceFacts>;
   /** left: it ended in good order. dead: its lease was over, and what it had open is presumed. */
   readonly state: "live" | "left" | "dead";
@@ -77,8 +84,12 @@ export type StoreNews =
   | { readonly type: "presumed"; readonly instance: string; readonly calls: number }
   /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */
   | {
+      /** Rows of an instance are missing after the database was restored, and no instance has a copy. */
       readonly type: "lost";
+      /** ID of the instance that wrote the rows. */
       readonly instance: string;
+      /** `seq` of the first missing row. */
       readonly from: number;
+      /** `seq` of the last missing row. */
       readonly to: number;
     };

@@ -56,14 +56,19 @@ export type Erasure =
 
 /** What was taken out, in words that say nothing of it. */
 export interface Erased {
+  /** Hashes of the erased texts. Pass them to `erase` to erase the same texts from an older copy. */
   readonly values: readonly string[];
 }
 
 /** What all settled calls of some rows come to. */
 export interface LedgerSum {
+  /** Number of settled calls. */
   readonly calls: number;
+  /** Units that the calls used. */
   readonly usage: Usage;
+  /** Total cost in billionths of a US dollar, without calls that have no known price. */
   readonly costNano: bigint;
+  /** Number of calls without a known price. */
   readonly unpriced: number;
 }
 
@@ -79,31 +84,39 @@ export interface LedgerCopy {
 
 /** Which rows an archive has. `labels: false` leaves out what labels say. */
 export interface ArchiveRequest {
+  /** End of the archived period, in Unix milliseconds. Calls that began at it or later stay out. */
   readonly before: number;
+  /** Whether the archive contains the values of labels. */
   readonly labels: boolean;
 }
 
 /** What an archive says of itself. */
 export interface ArchiveFacts {
+  /** Number of rows. */
   readonly rows: number;
-  /** Of its first and its last row; absent when it has none. */
+  /** Time of the first row, in Unix milliseconds. Unset if there is none. */
   readonly from?: Opt<number>;
+  /** Time of the last row, in Unix milliseconds. Unset if there is none. */
   readonly to?: Opt<number>;
-  /** The hash that its first row follows on, and that of its last: the ledger has both, or had them. */
+  /** Hash of the ledger row before the first archived row. */
   readonly after: string;
+  /** Hash of the last archived row. */
   readonly head: string;
+  /** Sum of all settled calls in the archive. */
   readonly total: LedgerSum;
 }
 
 /** What `prune` would take out. */
 export interface PrunePlan {
+  /** Number of rows that would be removed. */
   readonly rows: number;
   /** Room that is given back, about. */
   readonly bytes: number;
   /** How long it would take, about. */
   readonly ms: number;
-  /** The first and the last row that would go; absent when none would. */
+  /** Time of the first row to remove, in Unix milliseconds. Unset if there is none. */
   readonly from?: Opt<number>;
+  /** Time of the last row to remove, in Unix milliseconds. Unset if there is none. */
   readonly to?: Opt<number>;
   /** The oldest open call, where it keeps rows from going. */
   readonly open?: Opt<{ readonly attempt: string; readonly at: number }>;
@@ -111,14 +124,17 @@ export interface PrunePlan {
 
 /** How far a prune is. */
 export interface PruneProgress {
-  /** Rows that are gone, and that will be. */
+  /** Number of rows that have been removed. */
   readonly rows: number;
+  /** Number of rows to remove in total. */
   readonly of: number;
 }
 
 /** What a prune has done. */
 export interface Pruned {
+  /** Number of rows that were removed. */
   readonly rows: number;
+  /** Bytes of storage that were freed. */
   readonly bytes: number;
   /** The longest that a step has kept batches waiting. */
   readonly longestMs: number;
@@ -128,6 +144,7 @@ export interface Pruned {
 
 /** A ledger in numbers. */
 export interface LedgerState {
+  /** Size of the ledger, in bytes. */
   readonly bytes: number;
   /** When the oldest row that is there was written; absent: there is none. */
   readonly oldest?: Opt<number>;

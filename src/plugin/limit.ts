@@ -6,7 +6,9 @@ import type { Infer } from "./schema.ts";
 
 /** At most `max` of a unit in a window, counted together for all that share `scope`. */
 export interface Limit {
+  /** What shares the count, such as `key:<id>` or `account:<id>`. */
   scope: string;
+  /** What is counted. `nano_usd` is cost in billionths of a US dollar. */
   unit:
     | "requests"
     | "concurrent"
@@ -18,7 +20,9 @@ export interface Limit {
     | "seconds"
     | "searches"
     | "nano_usd";
+  /** Maximum in one window. */
   max: number | bigint;
+  /** Window. `total` never resets; `open` counts only open calls and belongs to `concurrent`. */
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
 }
 
@@ -27,8 +31,11 @@ export interface Limit {
  * hold. `max` is the one that was claimed last. What had been over already when the limit was lowered is not told.
  */
 export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
+  /** Threshold that was reached, in percent of `max`. */
   percent: (typeof CROSSINGS)[number];
+  /** Units used in the window. */
   used: bigint;
+  /** Limit that was claimed last. */
   max: bigint;
   /** Unix milliseconds, as of a LimitState. */
   resetsAt: number;
@@ -56,6 +63,7 @@ export const CROSSINGS = [50, 80, 95, 100] as const;
 
 /** A limit as it stood when the store looked: what is left, and when the window ends. */
 export interface LimitState extends Limit {
+  /** Units that are left in the window. */
   left: number | bigint;
   /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
   resetsAt: number;

@@ -12,7 +12,9 @@ export type Does = "names" | "asks";
  * are pure, and a throw in one is a 500.
  */
 export interface StateWord {
+  /** Feature that the request needs if the field is set. */
   readonly feature: Feature;
+  /** Whether the field refers to stored content or stores content. */
   readonly does: Does | ((value: Json) => Does);
   /**
    * Where the operator relays state. carried: by a client of the upstream's own protocol · bound: only what the host has
@@ -23,6 +25,7 @@ export interface StateWord {
   readonly instead: string;
   /** The code by which clients know what to do, where there is one; `says` are its words. */
   readonly code?: string;
+  /** Returns the explanation that goes with `code` in the error. */
   readonly says?: (value: Json) => string;
   /** Whether this value says it; absent: any that says anything. */
   readonly when?: (value: Json, holder: JsonObject) => boolean;

@@ -31,6 +31,7 @@ export const HOOKS = {
 export interface MiddlewareDef<O extends ObjectSchema = None> extends Plugin<O> {
   /** Where it sends what people wrote. Under ZDR the host refuses what this cannot vouch for. */
   sends: "nowhere" | DataPolicy;
+  /** Creates the hooks for one entry under `middleware:`. */
   setup: Setup<O, Hooks & MiddlewareRoutes>;
 }
 
@@ -146,9 +147,13 @@ export type RouteResult = readonly (Candidate | Exclusion)[];
 
 /** Told to the client when nothing is left, and to `explain`. */
 export interface Exclusion {
+  /** Candidate that is left out. */
   candidate: Candidate;
+  /** Kind of failure if no candidate is left. */
   kind: ErrorKind;
+  /** Machine-readable reason for clients and `tollgate explain`. */
   code: string;
+  /** Explanation for the client. */
   message: string;
 }
 
@@ -157,7 +162,9 @@ export interface Exclusion {
  * accounts, and asks the store once.
  */
 export interface Charge {
+  /** Limits that the call counts against, besides those of the key and its accounts. */
   limits?: Opt<readonly Limit[]>;
+  /** Labels for the ledger rows of the call. */
   labels?: Opt<HeadersOut>;
   /** hard: the host caps the output. */
   hold?: Opt<"hard" | "expected" | "soft">;

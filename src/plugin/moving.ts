@@ -43,24 +43,31 @@ export interface MovedIn extends AsyncDisposable {
 
 /** A page of rows, in the order of the ledger. */
 export interface MovedRows {
+  /** Rows of this page. */
   readonly rows: readonly MovedRow[];
   /** The place behind them. */
   readonly next: number;
+  /** Whether rows follow after this page. */
   readonly more: boolean;
 }
 
 /** A row on its way: as a listing says it, with what its call took of meters, by their names. */
 export interface MovedRow extends Omit<Entry, "seq"> {
+  /** Meters that the call counted against, and the amount taken from each. */
   readonly taken: readonly (readonly [meter: string, amount: bigint])[];
 }
 
 /** All that a ledger keeps besides its rows. */
 export interface MovedRest {
+  /** All keys, including revoked keys. */
   readonly keys: readonly KeyRecord[];
+  /** All accounts of the store, including ended accounts. */
   readonly accounts: readonly AccountRecord[];
+  /** Price rows, by hash. */
   readonly prices: readonly (readonly [hash: string, price: Price])[];
   /** What operators did, the oldest first. */
   readonly audit: readonly (readonly [AuditEntry, AuditEnd | undefined])[];
+  /** Counts of all limits. */
   readonly meters: readonly MovedMeter[];
   /** What was last heard of calls that are open. */
   readonly heard: readonly (readonly [attempt: string, usage: Usage, costNano: bigint | null])[];
@@ -76,17 +83,26 @@ export interface MovedRest {
 
 /** What a meter has counted: as the book of `tollgate/store` has it. */
 export interface MovedMeter {
+  /** ID of the meter: unit, window, start, and scope. */
   readonly id: string;
+  /** Rate: fill level of the bucket. Window: units used. */
   readonly level: bigint;
+  /** Time at which `level` was correct, in Unix milliseconds. */
   readonly at: number;
+  /** Limit that was claimed last. */
   readonly max: bigint;
+  /** Level up to which threshold notices were delivered. */
   readonly told: bigint;
 }
 
 /** Sums in the place of rows; `text` as `createSubtotals` of `tollgate/store` writes it. */
 export interface MovedSums {
+  /** Number of rows that the sums replace. */
   readonly rows: number;
+  /** Time of the first replaced row, in Unix milliseconds. */
   readonly since: number;
+  /** Time up to which rows are replaced, in Unix milliseconds. */
   readonly till: number;
+  /** Sums, by quarter of an hour. */
   readonly sums: readonly (readonly [quarter: number, text: string])[];
 }

@@ -24,6 +24,7 @@ export type Notice = Readonly<{ at: number }> &
          * refusal; the same refusal is told once.
          */
         type: "reloaded";
+        /** What triggered the reload: a changed file, a signal, or a command. */
         why: "file" | "signal" | "command";
         /** False: the config was refused, and the generation before goes on. */
         ok: boolean;
@@ -38,15 +39,19 @@ export type Notice = Readonly<{ at: number }> &
          * a file open opens it anew, so that an old one may be put away.
          */
         type: "reload_asked";
+        /** What triggered the reload. */
         why: "signal" | "command";
       }>
     | Readonly<{
         /** After a failure a provider's credential, for one model or for all, is tried last for a while. */
         type: "rests";
+        /** Name of the provider in gateway.yaml. */
         provider: string;
+        /** Name of the credential. */
         credential: string;
         /** null: all of its models. */
         model: string | null;
+        /** Kind of failure. */
         kind: ErrorKind;
         /** Unix milliseconds. */
         until: number;
@@ -57,7 +62,9 @@ export type Notice = Readonly<{ at: number }> &
          * what rests, so with several workers a rest and its end may be told by each.
          */
         type: "recovered";
+        /** Name of the provider in gateway.yaml. */
         provider: string;
+        /** Name of the credential. */
         credential: string;
         /** null: it was all of its models. */
         model: string | null;
@@ -75,6 +82,7 @@ export type Notice = Readonly<{ at: number }> &
     | Readonly<{
         /** A key was made, changed, given a new secret, or ended, while the gateway ran. */
         type: "key";
+        /** What happened to the key. */
         change: "made" | "moved" | "updated" | "rotated" | "revoked";
         /** Its id; no name, for that may be a person. */
         key: string;
@@ -82,6 +90,7 @@ export type Notice = Readonly<{ at: number }> &
     | Readonly<{
         /** An account of the store was made, changed, moved or ended, while the gateway ran. */
         type: "account";
+        /** What happened to the account. */
         change: "made" | "moved" | "updated" | "ended";
         /** Its id; no name. */
         account: string;
@@ -89,12 +98,15 @@ export type Notice = Readonly<{ at: number }> &
     | Readonly<{
         /** Once for all processes. False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
         type: "ledger";
+        /** Whether the ledger accepts rows. */
         ok: boolean;
       }>
     | Readonly<{
         /** A worker process has ended by itself; another one takes its place. */
         type: "worker_gone";
+        /** Place of the worker, from 1. */
         worker: number;
+        /** Process ID of the worker that ended. */
         pid: number;
         /** "SIGKILL", "exit code 1". */
         how: string;
@@ -116,11 +128,13 @@ export type Notice = Readonly<{ at: number }> &
         type: "released";
         /** "middleware.guard" */
         plugin: string;
+        /** Name of the hook. */
         hook: string;
       }>
     | Readonly<{
         /** This observer was too slow: so many records were not kept for it since the last such notice. */
         type: "dropped";
+        /** Number of records that were dropped. */
         records: number;
       }>
   );

@@ -118,15 +118,19 @@ export type RequestRecord = Readonly<{
   worker: number;
   /** The config that it was answered by. */
   generation: number;
+  /** How the request ended. */
   outcome: RequestOutcome;
   /** The name of its frontend in gateway.yaml. */
   frontend: string;
   /** The frontend's protocol; "" where it has none. */
   protocol: string;
+  /** Model type that the route is for. */
   kind: Kind;
+  /** Operation: generate, count, or relay. */
   op: Op;
   /** The operation within its protocol: "generate", "count". */
   name: string;
+  /** HTTP method. */
   method: string;
   /** The path of its route, as its plugin declares it: "/v1/models/:id". */
   route: string;
@@ -142,6 +146,7 @@ export type RequestRecord = Readonly<{
   hooks?: Opt<readonly RequestRecordHook[]>;
   /** Candidates that were left out, or tried after the others, and why; 32 at most. Undefined: there were none. */
   passedOver?: Opt<readonly RequestRecordPassedOver[]>;
+  /** Whether the client requested a stream. */
   stream: boolean;
   /** null: no provider was asked. */
   lane: Lane | null;
@@ -149,6 +154,7 @@ export type RequestRecord = Readonly<{
   status: number;
   /** Why it failed, without the words, which may quote what was sent. */
   fault?: Opt<RequestRecordFault>;
+  /** Why the response ended. Undefined if there was none. */
   finish?: Opt<FinishReason>;
   /** Answered by a middleware's recording: nothing was asked of a provider. */
   cached: boolean;
@@ -158,21 +164,25 @@ export type RequestRecord = Readonly<{
   account?: Opt<string>;
   /** Of its key and of its accounts, what hooks noted with `x.label`, and what `charge` hooks put on its rows. */
   labels: HeadersOut;
+  /** Privacy of the request. */
   privacy: Privacy;
   /** What its answer said of what becomes of data there, as in the header Service-ZDR-Policy. Undefined: no provider was to be asked. */
   receipt?: Opt<string>;
   /** Where its connection came from, as far as the observer has asked to know: "192.0.2.0/24", "2001:db8:1::/48". A proxy's own, behind one. */
   client?: Opt<string>;
-  /** What a translation could not carry, counted; then by code. */
+  /** Number of fields that translation dropped or approximated. */
   losses: number;
+  /** Number of such fields by code. */
   lossCodes: { readonly [code: string]: number };
   /** Of its body, as far as it was read. */
   bytesIn: number;
+  /** Bytes of the response body that were sent to the client. */
   bytesOut: number;
   /** From its first byte to its end. */
   ms: number;
   /** From its first byte to the first content of an answer. */
   contentMs?: Opt<number>;
+  /** Trace context of the request. */
   trace: RequestTrace;
   /** Of that the gateway's own, to the microsecond: what is waiting neither for the client's body nor for a provider, as in a pause before it is asked again. */
   ownMs: number;
@@ -202,8 +212,11 @@ export type RequestTrace = Readonly<{
 
 /** A failure without its words. `errno`: of a connection that failed, the system's name for it: "ECONNREFUSED". */
 export type RequestRecordFault = Readonly<{
+  /** Kind of failure. */
   kind: ErrorKind;
+  /** Machine-readable code of the error. Undefined if it has none. */
   code: string | undefined;
+  /** The system's name of a connection error, such as `ECONNREFUSED`. */
   errno?: Opt<string>;
 }>;
 
@@ -215,8 +228,11 @@ export type RequestRecordFault = Readonly<{
 export type RequestRecordPassedOver = Readonly<{
   /** "openai/gpt-6" */
   candidate: string;
+  /** Name of the credential. */
   credential: string;
+  /** Rule or middleware that excluded or postponed the candidate. */
   by: string;
+  /** Machine-readable reason. For a cooldown, the kind of its failure. */
   code: string;
 }>;
 
@@ -228,7 +244,9 @@ export type RequestRecordPassedOver = Readonly<{
 export type RequestRecordHook = Readonly<{
   /** "middleware.guard" */
   plugin: string;
+  /** Name of the hook, such as `inspect`. */
   hook: string;
+  /** What the hook did. */
   did: "refused" | "failed" | "passed_over" | "answered" | "waited";
   /** How long it was waited for, the client's sending of a body that it reads included. Undefined: it was not waited for. */
   ms?: Opt<number>;
@@ -236,23 +254,33 @@ export type RequestRecordHook = Readonly<{
 
 /** One attempt of a request: one entry of the ledger. */
 export type RequestRecordCall = Readonly<{
+  /** Position of the call within its request, from 1. */
   n: number;
+  /** Whether the call was a hedge: made while another call had not returned content. */
   hedge?: CallRecord["hedge"];
   /** Of this attempt, within its request's `trace`: what a provider that is handed the trace has as its parent. */
   spanId: string;
   /** From the request's first byte to the beginning of this attempt. */
   startMs: number;
+  /** Name of the provider in gateway.yaml. */
   provider: string;
   /** Upstream's own name. */
   model: string;
+  /** Name of the credential. */
   credential: string;
+  /** ID of the provider's protocol; null for a native endpoint. */
   protocol: string | null;
+  /** Whether bytes were forwarded unchanged or translated. */
   lane: Lane;
+  /** How certain the cost is. */
   state: CallState;
+  /** Units that the call used. */
   usage: Usage;
   /** null: it has no known price. */
   costNano: bigint | null;
+  /** Why the call failed. Undefined if it succeeded. */
   fault?: Opt<RequestRecordFault>;
+  /** Time to the headers, to the first content, and in total, in milliseconds. */
   ms: { readonly head?: Opt<number>; readonly content?: Opt<number>; readonly total: number };
 }>;
 
@@ -276,18 +304,23 @@ export type TurnedAway = Readonly<{
 export type LedgerLine = Readonly<{
   /** Unix milliseconds. */
   at: number;
+  /** Whether the row settles a call or corrects its cost. */
   type: "settle" | "adjust";
   /** Of the call; its rows in the ledger are found by it. */
   attempt: string;
   /** What its reserve said. Undefined: that was before this gateway had an observer that asks for bills, and of every correction. */
   call?: Opt<LedgerCall>;
+  /** How certain the cost is. */
   state: CallState;
+  /** Units that the call used. */
   usage: Usage;
   /** null: it has no known price. Of a correction what it adds, which may be less than nothing. */
   costNano: bigint | null;
   /** "ok", the kind of a failure, "presumed". */
   outcome: string;
+  /** Why the response ended. */
   finish?: Opt<string>;
+  /** Time to the headers, to the first content, and in total, in milliseconds. */
   ms?: Settle["ms"];
 }>;
 

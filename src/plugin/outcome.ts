@@ -9,13 +9,22 @@ import type { CallRecord } from "./call.ts";
  * where the ledger takes longer than 2 s for that row, the hooks are not kept waiting either.
  */
 export type Outcome = Readonly<{
+  /** HTTP status that the client received; 499 if it disconnected first. */
   status: number;
+  /** Whether bytes were forwarded unchanged or translated; null if no provider was called. */
   lane: Lane | null;
+  /** Calls of the request, in order. */
   calls: readonly CallRecord[];
+  /** Whether a middleware answered with a recorded response. */
   cached: boolean;
+  /** Why the response ended. Unset if there was none. */
   finish?: Opt<FinishReason>;
+  /** Why the request failed. Unset if it succeeded. */
   fault?: Opt<Fault>;
+  /** Fields that translation dropped or approximated. */
   losses: readonly { field: string; how: string; code: string }[];
+  /** Bytes of the response body that were sent to the client. */
   bytesOut: number;
+  /** Duration from the first byte of the request to its end, in milliseconds. */
   ms: number;
 }>;

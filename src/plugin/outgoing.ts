@@ -6,8 +6,11 @@ import type { Named } from "./look.ts";
  * closes no lane. A body into which a file is set leaves as a form.
  */
 export interface Outgoing {
+  /** HTTP method. */
   readonly method: string;
+  /** Path of the request URL. */
   readonly path: string;
+  /** Headers as they will be sent, without the credential. */
   readonly headers: HeadersOut;
   /** A top-level field as it will leave, edits included. */
   get(field: string): Opt<Field>;

@@ -81,6 +81,7 @@ export interface PluginCommand {
 
 /** `tollgate plugin <id> <command>` (id: the path in gateway.yaml), and the same on the control socket: the only way a plugin adds to either. */
 export interface Commands {
+  /** Commands of the plugin, by name. */
   commands?: { readonly [name: string]: PluginCommand };
 }
 

@@ -24,13 +24,16 @@ export type Path = string | ((of: CallContext) => string);
  * missing. The host calls its methods from many requests at once; none of them may keep anything between two calls.
  */
 export interface Protocol<K extends Kind = Kind> {
+  /** ID of the API format, such as `chat-completions`. */
   id: string;
   /**
    * What is asked for in it: `chatWork`, `imageWork`, `embeddingWork`, `rerankWork`, `moderationWork`, `completionWork`,
    * `speechWork`, `transcriptWork`, or a package's own.
    */
   work: Work<K>;
+  /** The half that frontends use. Without it, no frontend can speak the protocol. */
   server?: ServerHalf<K>;
+  /** The half that providers use. Without it, no provider can be called in the protocol. */
   client?: ClientHalf<K>;
   /**
    * These pass on the verbatim lane, a trailing * being a prefix; all others stop here. Even where they are listed
@@ -41,8 +44,11 @@ export interface Protocol<K extends Kind = Kind> {
    * any other word in a list separated by commas, is not sent. Absent: no header of the client is sent.
    */
   headers?: {
+    /** Names of client headers that are sent to the provider. */
     request?: readonly string[];
+    /** Names of provider headers that are sent to the client. */
     response?: readonly string[];
+    /** Header values that may be sent under Service-ZDR, by header. */
     reviewed?: { readonly [header: string]: readonly string[] };
   };
   /** What may leave of its bodies under Service-ZDR. Without it, nothing but what the operator allows. */
@@ -196,6 +202,7 @@ export interface Encoder {
 export interface Relay extends Decoder {
   /** Writes the protocol's own error to the client, after bytes that have passed. Nothing follows it. */
   fail(fault: Fault): void;
+  /** Whether no event is half written, so that a ping may be written. */
   readonly between: boolean;
 }
 
@@ -235,11 +242,13 @@ export interface LossReporter {
 
 /** What a client half may know of the call it encodes. */
 export interface CallContext extends LossReporter {
+  /** Operation of the route: generate, count, or relay. */
   readonly op: Op;
   /** Key into `paths`. */
   readonly name: string;
   /** Upstream's own name. */
   readonly model: string;
+  /** Metadata of the model. */
   readonly info: ModelInfo;
   /** Whether a stream is asked of upstream. */
   readonly stream: boolean;
@@ -249,7 +258,9 @@ export interface CallContext extends LossReporter {
    * is awaited: such stop sequences are unsupported there.
    */
   cutAt?(texts: readonly string[]): void;
+  /** Parameters of the client's path, such as `id` of `/v1/responses/:id`. */
   readonly params: { readonly [name: string]: string };
+  /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
   /** relay: the operator lets this provider keep answers, to be found again by the key that asked for them. Absent = refuse. */
   readonly state?: Opt<"refuse" | "relay">;
@@ -257,14 +268,17 @@ export interface CallContext extends LossReporter {
 
 /** What a server half may know of the answer it writes. */
 export interface AnswerContext extends LossReporter {
+  /** ID of the request, sent as `x-request-id`. */
   readonly id: string;
   /** Provider-qualified, for every chunk. */
   readonly model: string;
   /** Unix seconds. */
   readonly created: number;
+  /** Whether the client requested a stream. */
   readonly stream: boolean;
   /** The client's own request. */
   readonly body: Body;
+  /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
   /** What is known of the model that answers. A relay reads in its price which units are counted by themselves. */
   readonly info?: Opt<ModelInfo>;
@@ -272,6 +286,8 @@ export interface AnswerContext extends LossReporter {
 
 /** Without a status, the kind's. */
 export interface ErrorAnswer {
+  /** HTTP status. Default: the status of the fault's kind. */
   status?: Opt<number>;
+  /** JSON body of the response. */
   body: JsonObject;
 }

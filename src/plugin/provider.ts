@@ -21,6 +21,7 @@ export interface ProviderDef<
   exceptions?: readonly PolicyException[];
   /** What is known of its models. The live list and the operator's own facts win over it, field by field. */
   facts?: Facts;
+  /** Creates the provider for one entry under `providers:`. */
   setup: Setup<O, Provider<Infer<C>>>;
 }
 
@@ -48,9 +49,11 @@ export type Endpoint<C = unknown> = WireEndpoint<C> | { [K in Kind]: NativeEndpo
 
 /** Where the credential may go. From options only: nothing in a request changes it. */
 export interface Reach<C> {
+  /** Base URL of the API. Paths of endpoints are appended. */
   base: string;
   /** More origins that the credential is bound to. */
   origins?: readonly string[];
+  /** How the credential is added to a request. */
   auth: Auth<C>;
   /** The verbatim lane's client headers win over them, prepare over both. */
   headers?: HeadersOut;
@@ -62,6 +65,7 @@ export interface Reach<C> {
  */
 export type Auth<C> =
   | "none"
+  /** A header with the value of `field`, after `prefix`. */
   | { header: string; prefix?: string; field: keyof C & string; sign?: never; refused?: never }
   | Sign<C>
   | TokenAuth<C>;
@@ -90,7 +94,9 @@ export interface TokenAuth<C> {
 
 /** What a provider said to a request that it did not let in. */
 export interface AuthRefusal {
+  /** HTTP status of the response: 401 or 403. */
   readonly status: number;
+  /** Headers of the response. */
   readonly headers: HeadersIn;
   /** Its first 64 KiB. */
   readonly body: Buffer;
@@ -100,10 +106,15 @@ export interface AuthRefusal {
 
 /** A request as it will leave, for schemes that sign it. */
 export interface Signable {
+  /** HTTP method. */
   readonly method: string;
+  /** Full URL of the request. */
   readonly url: URL;
+  /** Headers of the request, without the credential. */
   readonly headers: HeadersOut;
+  /** Bytes of the body; null if there is none. */
   readonly body: Buffer | null;
+  /** Aborts when the call is canceled or its time is over. */
   readonly signal: AbortSignal;
 }
 
@@ -113,13 +124,17 @@ export interface Offer {
   serves?(model: string): boolean;
   /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: asked. */
   streams?: "asked" | "always" | "never";
+  /** Features that every model of this endpoint supports or lacks. */
   can?: Can;
+  /** Data policy of this endpoint, where it differs from the provider's. */
   data?: Partial<DataPolicy>;
 }
 
 /** The host sends: pool, deadline, abort, back-pressure and credential are its own. */
 export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
+  /** Protocol that the endpoint speaks. */
   protocol: Protocol;
+  /** Paths by operation, where they differ from the protocol's. */
   paths?: { readonly [name: string]: Opt<Path> };
   /**
    * Where this backend is told which requests are of one conversation, so that it sends them to where their prompt is cached: in a field
@@ -139,6 +154,7 @@ export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
  */
 export interface NativeEndpoint<C = unknown, K extends Kind = Kind>
   extends Partial<Reach<C>>, Offer {
+  /** Model type that the endpoint serves. */
   kind: K;
   /** The events of one answer, ending with `finish`. Read as fast as the client reads. */
   run(request: ModelRequest<K>, call: Call, credential: C): AsyncIterable<ModelEvent>;

@@ -37,10 +37,15 @@ export interface Readings {
    * batch, until it was durable. `size`: absent where the store does not say it.
    */
   readonly ledger: {
+    /** Whether the ledger accepts rows. */
     readonly ok: boolean;
+    /** Why it does not. */
     readonly why?: Opt<string>;
+    /** Number of commands that wait for the next batch. */
     readonly queue: number;
+    /** Time the store took to make each batch durable. */
     readonly commits: DurationsReading;
+    /** Storage that the ledger uses. Unset if the store does not report it. */
     readonly size?: Opt<StoreSize>;
   };
   /** Of a store that several gateways share. Absent: it belongs to this one, or has not said it in time. */
@@ -81,8 +86,11 @@ export interface RestingReading {
   readonly state: "refused" | "told" | "open" | "half_open" | "recovering";
   /** The kind of the failure. */
   readonly why: ErrorKind;
+  /** Name of the provider in gateway.yaml. */
   readonly provider: string;
+  /** Name of the credential. */
   readonly credential: string;
+  /** The provider's name of the model. Unset: all models of the credential. */
   readonly model?: Opt<string>;
   /** Unix milliseconds. */
   readonly until: number;
@@ -99,9 +107,13 @@ export interface RestingReading {
 
 /** Connections to one origin. */
 export interface PoolReading {
+  /** Scheme, host, and port. */
   readonly origin: string;
+  /** Number of open connections. */
   readonly connected: number;
+  /** Number of open connections without a request. */
   readonly free: number;
+  /** Number of requests on their way. */
   readonly running: number;
   /** Requests that wait for a connection. */
   readonly queued: number;
@@ -109,8 +121,11 @@ export interface PoolReading {
 
 /** Gateways that share a store: how many are in which state, and how this one stands. */
 export interface FleetReading {
+  /** Number of gateways that are running. */
   readonly live: number;
+  /** Number of gateways that stopped in order. */
   readonly left: number;
+  /** Number of gateways whose lease expired. */
   readonly dead: number;
   /** How far this gateway's clock is ahead of the store's. */
   readonly aheadMs?: Opt<number>;
@@ -120,18 +135,23 @@ export interface FleetReading {
 
 /** How long something took, since the start. `upTo`: how many took at most so long; what took longer is in `count` alone. */
 export interface DurationsReading {
+  /** Number of measurements. */
   readonly count: number;
+  /** Sum of all durations, in milliseconds. */
   readonly sumMs: number;
+  /** Cumulative histogram: the number of measurements of at most `ms` milliseconds. */
   readonly upTo: readonly { readonly ms: number; readonly count: number }[];
 }
 
 /** A provider's live list of models, by one credential. */
 export interface ListReading {
+  /** Name of the provider in gateway.yaml. */
   readonly provider: string;
+  /** Name of the credential. */
   readonly credential: string;
   /** Unix milliseconds, when the provider last said so. Absent: never. */
   readonly lastOk?: Opt<number>;
-  /** Since then. */
+  /** Number of failed refreshes since the last successful one. */
   readonly failures: number;
 }
 
@@ -145,14 +165,21 @@ export interface CertificateReading {
 
 /** One process. Bytes, and seconds since its start. */
 export interface ProcessReading {
+  /** Process ID. */
   readonly pid: number;
   /** Unix milliseconds. */
   readonly startedAt: number;
+  /** CPU time since the start, in seconds. */
   readonly cpu: { readonly user: number; readonly system: number };
+  /** Memory of the process, in bytes. */
   readonly memory: {
+    /** Resident set size. */
     readonly rss: number;
+    /** Used part of the JavaScript heap. */
     readonly heapUsed: number;
+    /** Allocated size of the JavaScript heap. */
     readonly heapTotal: number;
+    /** Memory of C++ objects that JavaScript objects refer to. */
     readonly external: number;
   };
   /** As in `Readings`, of this one alone. */
@@ -160,7 +187,9 @@ export interface ProcessReading {
   /** What collections of garbage took, by their kind, from the first reading on. */
   readonly gc: {
     readonly [kind in "minor" | "major" | "incremental" | "weakcb"]: {
+      /** Number of collections. */
       readonly count: number;
+      /** Total duration of the collections. */
       readonly seconds: number;
     };
   };

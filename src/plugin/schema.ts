@@ -2,7 +2,9 @@ import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 
 /** A plugin's options: draft-07, closed, written as a literal. An open schema does not compile. */
 export type ObjectSchema = JSONSchema & {
+  /** Options are an object. */
   readonly type: "object";
+  /** Unknown options are rejected. */
   readonly additionalProperties: false;
 };
 
@@ -11,8 +13,11 @@ export type Infer<S> = 0 extends 1 & S ? any : S extends JSONSchema ? FromSchema
 
 /** The schema of a plugin that takes no options. */
 export type None = {
+  /** Options are an object. */
   readonly type: "object";
+  /** Every option is rejected. */
   readonly additionalProperties: false;
+  /** No option is defined. */
   readonly properties: {};
 };
 

@@ -136,6 +136,7 @@ export type TotalsBy =
   | "labels";
 /** `signal`: the answer is not wanted any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {
+  /** Aborts when the result is no longer needed. */
   signal?: Opt<AbortSignal>;
 }
 
@@ -148,6 +149,7 @@ export type StoreCommand = { at: number } & (
   /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */
   | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
   | Settle
+  /** Adds a correction to the cost of a settled call. `costNano` is the difference and may be negative. */
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   /**
    * A key's record, whole. Of a key that is there it is rejected as `invalid`, with the code `changed_since`, when its `version` is not the
@@ -172,35 +174,57 @@ export type StoreCommand = { at: number } & (
 
 /** Opens a call before a byte is sent: the row and all its claims are taken together or not at all. */
 export interface Reserve {
+  /** Marks a reserve. */
   do: "reserve";
+  /** ID of the call, unique in the ledger. */
   attempt: string;
+  /** ID of the request that the call belongs to. */
   request: string;
+  /** Position of the call within its request, from 1. */
   n: number;
+  /** ID of the key. */
   key: string;
+  /** Provider, model, protocol, and credential of the call. */
   target: Target;
+  /** Privacy of the request. */
   privacy: Privacy;
+  /** Labels for the rows of the call. */
   labels: HeadersOut;
   /** Where its key stood among the accounts, from the outermost on: "acme/research". */
   account?: Opt<string>;
+  /** Limits that the call counts against, and how much to take from each. */
   claims: readonly (Limit & { take: bigint })[];
+  /** Reserved amount in billionths of a US dollar; null if no price is known. */
   holdNano: bigint | null;
   /** The pinned row's hash; null = unpriced. */
   price: string | null;
+  /** What the client requested. */
   asked?: Opt<RequestFacts>;
 }
 
 /** Closes a call: what it came to. Gives back what was held above that. The same settle again changes nothing. */
 export interface Settle {
+  /** Marks a settle. */
   do: "settle";
+  /** ID of the call, as its reserve has it. */
   attempt: string;
+  /** How certain the cost is. */
   state: CallState;
+  /** Units that the call used. */
   usage: Usage;
+  /** Cost in billionths of a US dollar; null if no price is known. */
   costNano: bigint | null;
+  /** How the call ended: `ok`, an error kind, or `middleware`. */
   outcome: string;
+  /** The provider's ID of the response. */
   upstreamId?: string;
+  /** Cost that the provider reported, in billionths of a US dollar. */
   upstreamCostNano?: bigint;
+  /** Parts of the bill, if not all of it was billed at one price. */
   parts?: readonly BillPart[];
+  /** Why the response ended. */
   finish?: Opt<string>;
+  /** Durations of the call. */
   ms?: CallMs;
 }
 
@@ -209,5 +233,7 @@ export interface Settle {
  * command that did it, and on no other, so that each crossing is told once.
  */
 export type Verdict =
+  /** The command took effect. `limits`: for a reserve, the limits that it counted against. */
   | { ok: true; limits?: readonly LimitState[]; crossed?: readonly LimitCrossing[] }
+  /** A limit is used up. `retryAfterMs` is the earliest time for a new attempt, in milliseconds. */
   | { ok: false; denied: LimitState; retryAfterMs: number };

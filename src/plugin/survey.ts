@@ -6,6 +6,7 @@ import type { Named } from "./look.ts";
 
 /** features: capabilities and privacy · the rest: the reserve. */
 export interface Survey extends RequestExtent {
+  /** Features that the request needs. */
   features: readonly Feature[];
   /** As the client asks for it; what upstream reports wins. */
   tier?: Opt<string>;

@@ -1,6 +1,8 @@
 /** A token that a backend gave, and how long it is good. */
 export interface MintedToken {
+  /** The token. */
   readonly token: string;
+  /** How long the token is valid, in milliseconds from now. */
   readonly forMs: number;
 }
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import {
   bare,
   declarationsOf,
+  membersWithoutWords,
   MODULES,
   reference,
   report,
@@ -29,6 +30,53 @@ describe("the contract", () => {
     );
     expect(silent.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
     fresh("docs/plugins/reference.md", reference());
+  });
+
+  it("has a sentence on each member of its types", () => {
+    const silent = declarationsOf(MODULES[0]!).flatMap((declaration) =>
+      membersWithoutWords(declaration).map((member) => `${declaration.name}.${member}`),
+    );
+    expect(silent).toEqual([]);
+  });
+
+  it("a member without a sentence is found, in objects and unions too", () => {
+    const text = `export type A = Readonly<{
+  /** Said. */
+  a: string;
+  b?: Opt<{
+    /** Said. */
+    c: number;
+    readonly d: number;
+  }>;
+  e(
+    x: string,
+    y: { z: number },
+  ): void;
+}> &
+  (
+    | Readonly<{
+        type: "f";
+      }>
+    /** Said. */
+    | { type: "g"; h: number }
+    | { type: "i"; h: number }
+  );`;
+    expect(membersWithoutWords({ text })).toEqual(["b", "d", "e", "type", '"i"']);
+    const noType = "export const A = {\n  a: 1,\n};";
+    expect(membersWithoutWords({ text: noType })).toEqual([]);
+    const body = `export class A {
+  readonly #own = 1;
+  readonly b: number;
+
+  constructor(b: number) {
+    this.b = b;
+  }
+
+  c(): void {
+    label: for (;;) break label;
+  }
+}`;
+    expect(membersWithoutWords({ text: body })).toEqual(["b", "c"]);
   });
 
   // A change of this file is a change for every published plugin: a review reads it line by line.

@@ -24,6 +24,7 @@ import fileStore from "../../examples/file-store.ts";
 import guard from "../../examples/guard.ts";
 import lines from "../../examples/lines.ts";
 import mail from "../../examples/mail.ts";
+import mask from "../../examples/mask.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
@@ -44,6 +45,7 @@ const plugins: Readonly<Record<string, Definition>> = {
   guard,
   lines,
   mail,
+  mask,
   receipts,
   redactor,
   uploads,
@@ -67,7 +69,7 @@ describe("every example", () => {
         credential: { client_id: "house", client_secret: "canary-cloud-9d2e" },
         fetch: async () => Response.json({ token: "t0" }),
       }),
-      ...(definition === guard && { with: { words: ["tulip"] } }),
+      ...((definition === guard || definition === mask) && { with: { words: ["tulip"] } }),
       ...(definition === mail && {
         with: { to: "ops@example.com", from: "gateway@example.com", sendmail: "/bin/true" },
       }),
@@ -299,6 +301,33 @@ describe("the guard", () => {
         expect(text).not.toContain("stranger");
       }
     expect(it.asked()).toHaveLength(4);
+  });
+});
+
+/** The text of an answer, whole or streamed, in the format of either frontend. */
+const textOf = (answer: string): string =>
+  Array.from(answer.matchAll(/"(?:content|text)":"([^"]*)"/g), ([, text]) => text).join("");
+
+describe("the mask", () => {
+  it("replaces words in an answer, however the text is cut into deltas", async () => {
+    await using it = await stage(
+      'frontends: [chat-completions, lines]\nmiddleware: [cut, { use: mask, with: { words: ["tul", "Tulip", "red rose"] } }]',
+    );
+    const text = "A tulip, a TULip, a tul, a red rose, and a red";
+    const [first, ...more] = [[text], [...text], text.split(/(?<=tu|a |red )/)].map((pieces) =>
+      pieces.slice(1).reduce((answer, piece) => answer.say(piece), say(pieces[0]!)),
+    );
+    for (const answer of [first!, ...more]) {
+      it.up.script({ "POST /v1/chat/completions": (asked) => answer.to(asked) });
+      for (const [path, body] of [
+        [CHAT, user("Hi")],
+        ["/lines", { prompt: "Hi" }],
+      ] as const)
+        for (const stream of [false, true]) {
+          const got = textOf(await (await it.ask(path, { ...body, stream })).text());
+          expect(got).toBe("A [removed], a [removed], a [removed], a [removed], and a red");
+        }
+    }
   });
 });
 
