@@ -84,7 +84,7 @@ export interface LedgerCopy {
 
 /** Which rows an archive has. `labels: false` leaves out what labels say. */
 export interface ArchiveRequest {
-  /** End of the archived period, in Unix milliseconds. Calls that began at it or later stay out. */
+  /** End of the archived period, not included, in Unix milliseconds. */
   readonly before: number;
   /** Whether the archive contains the values of labels. */
   readonly labels: boolean;

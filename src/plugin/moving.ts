@@ -101,7 +101,7 @@ export interface MovedSums {
   readonly rows: number;
   /** Time of the first replaced row, in Unix milliseconds. */
   readonly since: number;
-  /** Time up to which rows are replaced, in Unix milliseconds. */
+  /** Time of the last replaced row, in Unix milliseconds. */
   readonly till: number;
   /** Sums, by quarter of an hour. */
   readonly sums: readonly (readonly [quarter: number, text: string])[];

@@ -113,7 +113,7 @@ export interface PoolReading {
   readonly connected: number;
   /** Number of open connections without a request. */
   readonly free: number;
-  /** Number of requests on their way. */
+  /** Number of active requests. */
   readonly running: number;
   /** Requests that wait for a connection. */
   readonly queued: number;
