@@ -290,17 +290,18 @@ export interface Tool {
 }
 
 /** Bytes stay in the form they came in: base64 is not decoded only to be encoded again. */
-export type Media = { mime?: Opt<string> } &
-  /** Bytes in base64, as the client sent them. */
-  (
-    | { base64: string }
-    /** Bytes of an uploaded file. */
-    | { bytes: Buffer }
-    /** URL that the provider fetches. */
-    | { url: string }
-    /** ID of a file that a provider stores, and the ID of the protocol that it was uploaded with. */
-    | { fileId: string; origin: string }
-  );
+export type Media = { mime?: Opt<string> } & (
+  | {
+      /** Bytes in base64, as the client sent them. */
+      base64: string;
+    }
+  /** Bytes of an uploaded file. */
+  | { bytes: Buffer }
+  /** URL that the provider fetches. */
+  | { url: string }
+  /** ID of a file that a provider stores, and the ID of the protocol that it was uploaded with. */
+  | { fileId: string; origin: string }
+);
 
 /** What a provider signed or encrypted, opaque to all others; it goes back to its origin only. */
 export interface Proof {
