@@ -78,7 +78,7 @@ async function makes({ console }: Stage, page: Page): Promise<string> {
   await dialog.getByRole("button", { name: "Add a limit" }).click();
   await dialog.getByLabel("Of", { exact: true }).selectOption("requests");
   await dialog.getByLabel("At most").fill("5");
-  await dialog.getByLabel("In a").selectOption("day");
+  await dialog.getByLabel("Per", { exact: true }).selectOption("day");
   await dialog.getByRole("button", { name: "Create the key" }).click();
   await dialog.getByText("This is the only time").waitFor();
   const secret = await secretIn(page);

@@ -49,7 +49,11 @@ test("for any value the same verdict, errors, defaults and secrets", () => {
       fc.property(valuesFor(schema), (value) => {
         const [one, other] = ways.map((check) => {
           const given = structuredClone(value);
-          const found = { secrets: new Set<string>(), origins: new Set<string>() };
+          const found = {
+            secrets: new Set<string>(),
+            origins: new Set<string>(),
+            paths: new Set<string>(),
+          };
           const valid = check.call(found, given);
           return { valid, errors: structuredClone(check.errors), given, found };
         });
