@@ -4,7 +4,7 @@
 //     ci        npm run test:ci        also real clients, PostgreSQL, a browser, Prometheus, and daemons: at most 12 minutes
 //     nightly   npm run test:nightly   everything: all rigs, planted bugs, fleets, long loads, Python clients, deployment files
 //
-// A test file that is not listed here belongs to the commit tier. A file that takes more than 10 s of processor time (`test/costs.json`)
+// A test file that is not listed here belongs to the commit tier. A file that takes more than 20 s of processor time (`test/costs.json`)
 // or starts more than 5 programs belongs to a higher one. Large tables and random cases try a part of themselves outside the nightly
 // tier (`test/kit/effort.ts`).
 export const TIERS = ["commit", "ci", "nightly"] as const;
@@ -13,6 +13,7 @@ export type Tier = (typeof TIERS)[number];
 /** Test files of the ci run. */
 export const CI: readonly string[] = [
   "test/cli/completion.test.ts",
+  "test/cli/doors.test.ts",
   "test/cli/plugin-lock.test.ts",
   "test/cli/plugin.test.ts",
   "test/cli/serve.test.ts",
@@ -33,7 +34,6 @@ export const CI: readonly string[] = [
   "test/e2e/observers.test.ts",
   "test/e2e/outside-socket.test.ts",
   "test/e2e/outside.test.ts",
-  "test/e2e/package.test.ts",
   "test/e2e/plugin-edit.test.ts",
   "test/e2e/postgres.test.ts",
   "test/e2e/reload.test.ts",
@@ -41,7 +41,7 @@ export const CI: readonly string[] = [
   "test/e2e/third-party.test.ts",
   "test/e2e/workers.test.ts",
   "test/e2e/zdr.test.ts",
-  "test/plugins/conformance.test.ts",
+  "test/plugins/stores/conformance.test.ts",
   "test/plugins/stores/crash.test.ts",
   "test/plugins/stores/moving.test.ts",
   "test/plugins/stores/postgres-closer.test.ts",
@@ -53,10 +53,14 @@ export const CI: readonly string[] = [
   "test/plugins/stores/postgres-tls.test.ts",
   "test/plugins/stores/postgres.test.ts",
   "test/plugins/stores/sqlite.test.ts",
+  "test/protocols/forgets.test.ts",
+  "test/rig/fleet-sim.test.ts",
   "test/rig/never-worse.test.ts",
   "test/rig/zdr.test.ts",
   "test/types.test.ts",
   "test/walk/bounds/every.test.ts",
+  "test/walk/bounds/ids.test.ts",
+  "test/walk/goodput/goodput.test.ts",
 ];
 
 /** Test files of the nightly run, with the folders and files that each is about: `--since` chooses by them. */
@@ -87,6 +91,8 @@ export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
   "test/e2e/starts-pairwise.test.ts": ["src/config", "src/gateway", "plugins/stores"],
   "test/e2e/store-copy.test.ts": ["src/store", "plugins/stores"],
   "test/kit/postgres.test.ts": [],
+  "test/e2e/package.test.ts": ["package.json", ".build", "src/cli"],
+  "test/plugins/conformance.test.ts": ["plugins", "src/testing"],
   "test/plugins/defects/defects.test.ts": ["src/testing"],
   "test/plugins/stores/on-postgres.test.ts": ["plugins/stores/postgres"],
   "test/plugins/stores/postgres-apart.test.ts": ["plugins/stores/postgres"],
@@ -158,7 +164,7 @@ export const PROGRAMS: readonly Program[] = [
   },
   {
     name: "console journeys",
-    tier: "ci",
+    tier: "nightly",
     args: source("test/console/main.ts"),
     needs: ["/usr/bin/chromium"],
   },
