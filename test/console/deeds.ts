@@ -26,7 +26,7 @@ const tries: Journey = {
       const tests = drawer.locator("ul[aria-live]");
       await tests.getByText("Answers", { exact: true }).waitFor();
       assert.deepEqual(await axe(page), []);
-      await tests.getByRole("link", { name: "its story" }).click();
+      await tests.getByRole("link", { name: "request", exact: true }).click();
       await page.getByText("Bill of call 1").waitFor();
       await page.getByText("operator").first().waitFor();
     }),
@@ -93,7 +93,8 @@ const narrows: Journey = {
       const table = page.getByRole("table");
       await table.getByRole("rowheader", { name: "nightly batch" }).waitFor();
       const all = await table.locator("tfoot").innerText();
-      await page.getByLabel("model", { exact: true }).fill("acme/lorem");
+      await page.getByRole("button", { name: "Filters", exact: true }).click();
+      await page.getByLabel("Model", { exact: true }).fill("acme/lorem");
       await page.getByText("--model acme/lorem").waitFor();
       await until(async () => (await table.locator("tfoot").innerText()) !== all);
       const [name, text] = await saved(page, () =>
@@ -162,8 +163,9 @@ const reads: Journey = {
     await stage.gateway.ask("accounts.create", { id: "audited", name: "Audited" });
     await inside(stage, browser, "/models", async (page) => {
       await page.getByLabel("Search").fill("acme/ech");
-      await page.getByRole("row", { name: /demo\/echo/ }).waitFor({ state: "detached" });
-      await page.getByRole("link", { name: "acme/echo" }).click();
+      const models = page.getByRole("table").last();
+      await models.getByRole("row", { name: /demo\/echo/ }).waitFor({ state: "detached" });
+      await models.getByRole("link", { name: "acme/echo" }).first().click();
       const facts = page.getByRole("dialog").getByRole("region", { name: "Facts", exact: true });
       const price = facts.locator("tr", { hasText: "for a million" }).first();
       assert.match(await price.innerText(), /\$2 for a million input[^]*gateway\.yaml/);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { axe, overflow } from "./browser.ts";
+import { until } from "../kit/waits.ts";
 import { inside, type Journey } from "./journeys.ts";
 
 /** A pixel, as PNG. */
@@ -287,10 +288,10 @@ const works: Journey = {
           await page.getByRole("checkbox", { name: "Zero data retention" }).check();
           for (const { name, model, fill, shown, sent, streams } of worksOf(sound)) {
             await at.through(name);
-            assert.equal(
-              await page.getByLabel("Model", { exact: true }).inputValue(),
-              model,
-              `${name}: the model that it begins with`,
+            const field = page.getByLabel("Model", { exact: true });
+            await until(
+              async () => (await field.inputValue()) === model,
+              () => `${name} begins with ${model}`,
             );
             await fill(page);
             const stream = page.getByRole("checkbox", { name: "Stream" });
