@@ -2,11 +2,12 @@
 // and nothing would know of it. So a gateway under npm looks whether its parent is still the one that started it.
 
 const LOOK_MS = 500;
+/** Read when the program starts: a parent that ends while the gateway starts is gone too. */
+const parent = process.ppid;
 
 /** `gone`: once, when the parent has ended. A gateway that was started otherwise has a parent that may leave it. */
 export function underNpm(env: NodeJS.ProcessEnv, gone: () => void): void {
   if (env["npm_command"] === undefined) return;
-  const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(timer);

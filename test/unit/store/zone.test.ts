@@ -33,6 +33,15 @@ function wall(name: string, moment: number): string {
   return `${of("year")}-${of("month")}-${of("day")}T${of("hour")}`;
 }
 
+/** Whether the clocks of a zone are changed within a stretch. */
+function isChanged(name: string, start: number, length: number): boolean {
+  const offset = (moment: number) => Date.parse(`${wall(name, moment)}:00:00Z`) - moment;
+  const first = offset(start);
+  for (let each = start; each <= start + length; each += 3_600_000)
+    if (offset(each) !== first) return true;
+  return false;
+}
+
 describe("of any moment in any zone", () => {
   it("the day and the hour are those of the clock on the wall", () => {
     fc.assert(
@@ -62,11 +71,11 @@ describe("of any moment in any zone", () => {
             names.add(clock[unit](each + 299_999));
           }
           if (clock.within(unit, start, start + length)) expect(names.size).toBe(1);
-          // It may say no of a stretch in which clocks are changed and changed back, and of no other.
-          else expect(names.size).toBeGreaterThan(1);
+          // It may return false for a stretch in which clocks are changed, and for no other.
+          else if (!isChanged(name, start, length)) expect(names.size).toBeGreaterThan(1);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: 200, examples: [["Africa/Casablanca", 1_771_113_600_000, 86_400_000]] },
     );
   });
 
