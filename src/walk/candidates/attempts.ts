@@ -107,11 +107,7 @@ export class Attempts {
       const candidate = this.#candidates[this.#place]!;
       const { target } = candidate["~"];
       const pass = target.well ? "plain" : target.enter(this.#now, this.#who);
-      const rested = this.#rested ?? [];
-      if (
-        !pass ||
-        (pass === "plain" && this.#x["~"].gen.rests.isWorse(candidate, rested, this.#who))
-      ) {
+      if (!pass || (pass === "plain" && this.#isWorse(candidate))) {
         (this.#rested ??= []).push(candidate);
         this.#note(candidate);
         continue;
@@ -169,6 +165,12 @@ export class Attempts {
     this.#rested = this.#rested!.filter((one) => one !== candidate);
     candidate["~"].target.took(this.#now);
     return this.#turn(candidate, 0, false, "spare");
+  }
+
+  /** Whether a candidate that was skipped as in cooldown is far better. */
+  #isWorse(candidate: HostCandidate): boolean {
+    const rested = this.#rested;
+    return rested !== undefined && this.#x["~"].gen.rests.isWorse(candidate, rested, this.#who);
   }
 
   /** How good a candidate in cooldown is, compared with others. */
