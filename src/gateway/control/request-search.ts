@@ -4,6 +4,7 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { Entry, LedgerQuery, Store } from "../../plugin/store.ts";
+import { isClientError } from "../../walk/stations/request-outcome.ts";
 import { KeyNames } from "../requests/key-names.ts";
 import { answering } from "./input.ts";
 import { keyOf } from "./ledger-names.ts";
@@ -174,23 +175,12 @@ function placeOf(after: string): SearchPlace {
   return { to: Number(to), span: Math.min(LONGEST, Math.max(1, Number(span))), cut: cut === "c" };
 }
 
-const REFUSED = new Set([
-  "invalid",
-  "context_length",
-  "content_policy",
-  "unsupported",
-  "not_found",
-  "conflict",
-  "mismatch",
-  "too_large",
-]);
-
 const statusOfOutcome = (outcome: string): RequestStatus =>
   outcome === "ok"
     ? "ok"
     : outcome === "canceled"
       ? "canceled"
-      : REFUSED.has(outcome)
+      : isClientError(outcome)
         ? "refused"
         : "failed";
 

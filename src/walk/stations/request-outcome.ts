@@ -29,6 +29,10 @@ const BY_KIND = {
   internal: "error",
 } as const satisfies Record<ErrorKind, RequestOutcome>;
 
+/** Whether a failure of this kind is the client's own mistake. */
+export const isClientError = (kind: string): boolean =>
+  Object.hasOwn(BY_KIND, kind) && BY_KIND[kind as ErrorKind] === "client_error";
+
 /** `gone`: the client went away before its answer was whole. */
 export function requestOutcome(
   { fault, status }: Pick<Outcome, "fault" | "status">,
