@@ -90,6 +90,7 @@ function likenessOf(record: RequestRecord) {
     generation,
     call: call && {
       n: call.n,
+      hedge: call.hedge,
       provider: call.provider,
       model: call.model,
       credential: call.credential,
@@ -137,6 +138,7 @@ function isLikeCall(call: RequestRecordCall | undefined, by: Likeness["call"]): 
     call.model === by.model &&
     call.credential === by.credential &&
     call.n === by.n &&
+    call.hedge === by.hedge &&
     call.lane === by.lane &&
     call.state === by.state &&
     (call.costNano !== null) === by.isPriced &&

@@ -3,7 +3,7 @@ import { parseDuration, sayDuration } from "../lib/duration.ts";
 import type { HedgeDelays } from "../model/hedge.ts";
 import type { Schema } from "./dialect.ts";
 import { duration, either, name } from "./shapes.ts";
-import { below, isMapping, type Mapping } from "./tree.ts";
+import { below, isMapping } from "./tree.ts";
 
 export const HEDGE: Schema = {
   ...either(duration("For every class of calls"), {
@@ -27,7 +27,7 @@ export function hedgeOf(said: unknown): HedgeDelays | undefined {
 }
 
 /** As gateway.yaml writes it. */
-export const hedgeView = ({ allMs, classes }: HedgeDelays): string | Mapping =>
+export const hedgeView = ({ allMs, classes }: HedgeDelays): string | { [of: string]: string } =>
   allMs === undefined
     ? Object.fromEntries([...classes].map(([of, ms]) => [of, sayDuration(ms)]))
     : sayDuration(allMs);

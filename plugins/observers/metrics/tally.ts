@@ -4,6 +4,7 @@ import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
 import { createCounted, createGenAi, type CountedSeries, type GenAiSeries } from "./counted.ts";
 import { FirstFew, type ModelNames } from "./names.ts";
 import { Budgets } from "./budgets.ts";
+import { hedgeResult, inSequence } from "../hedges.ts";
 import { type Count, type Histogram, OTHER } from "./series.ts";
 import { TargetSeries } from "./target.ts";
 
@@ -90,17 +91,18 @@ export class Tally {
 
   #several(calls: RequestRecord["calls"]): void {
     const to = this.counted;
-    const row = calls.filter((call, i) => i === calls.length - 1 || !isBeside(call));
+    const row = inSequence(calls);
     for (let i = 1; i < row.length; i++) {
       const { provider, fault: why } = row[i - 1]!;
       to.fallbacks.of(provider, row[i]!.provider, why?.kind ?? "none").add();
     }
-    for (const { hedge, provider, model, fault, costNano } of calls) {
-      const lost = fault?.code === HEDGE_LOST;
-      if (!hedge && !lost) continue;
+    for (const call of calls) {
+      const result = hedgeResult(call);
+      if (!result) continue;
+      const { hedge, provider, model, costNano } = call;
       const named = this.names.of(provider, model).model;
-      if (hedge) to.hedges.of(provider, named, lost ? "lost" : fault ? "failed" : "won").add();
-      if (lost && costNano !== null) to.hedgeSpend.of(provider, named).pay(costNano);
+      if (hedge) to.hedges.of(provider, named, result).add();
+      if (result === "lost" && costNano !== null) to.hedgeSpend.of(provider, named).pay(costNano);
     }
   }
 
@@ -194,12 +196,6 @@ export class Tally {
     this.counted.reloads.of(String(notice.ok)).add();
   }
 }
-
-const HEDGE_LOST = "hedge_lost";
-
-/** A call of a hedge is no fallback of the call beside it. */
-const isBeside = ({ hedge, fault }: RequestRecord["calls"][number]): boolean =>
-  hedge === true || fault?.code === HEDGE_LOST;
 
 /** A call that was open before this observer was mounted. */
 const UNKNOWN = { provider: OTHER, model: OTHER, credential: OTHER };

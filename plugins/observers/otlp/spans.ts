@@ -16,6 +16,7 @@ import {
   providerOf,
   type Spelling,
 } from "../genai.ts";
+import { hedgeResult, inSequence } from "../hedges.ts";
 import { usd } from "../usd.ts";
 import type { Items, Kept, Likeness } from "./items.ts";
 
@@ -124,18 +125,28 @@ export const hasFailed = ({ outcome }: RequestRecord): boolean =>
 const codeOf = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
-/** Why another attempt was made: at another provider or model, or at the same one in another way. */
+/**
+ * Events for the calls after the first one: `tollgate.hedge` for a call made while another one had no content, `tollgate.retry` or
+ * `tollgate.fallback` for one made after a failure.
+ */
 function attempts(to: Items, { calls, at, ms }: RequestRecord): void {
-  for (let i = 1; i < calls.length; i++) {
-    const [before, call] = [calls[i - 1]!, calls[i]!];
+  const row = inSequence(calls);
+  for (const call of calls) {
+    const before = call.hedge
+      ? calls.find(({ n }) => n === call.n - 1)
+      : row[row.indexOf(call) - 1];
+    if (!before) continue;
     const [from, target] = [before, call].map(({ provider, model }) => `${provider}/${model}`);
     to.within("events", () => {
       to.moment("timeUnixNano", at - ms + call.startMs);
-      to.text("name", from === target ? "tollgate.retry" : "tollgate.fallback");
+      to.text(
+        "name",
+        call.hedge ? "tollgate.hedge" : from === target ? "tollgate.retry" : "tollgate.fallback",
+      );
       to.attributes
         .add("tollgate.from", from)
         .add("tollgate.to", target)
-        .add("error.type", before.fault?.kind);
+        .add("error.type", call.hedge ? undefined : before.fault?.kind);
     });
   }
 }
@@ -195,6 +206,7 @@ function aboutCall(
     .add(NAMES.errorType.latest, fault?.kind)
     .add("tollgate.fault.code", codeOf(fault))
     .add("tollgate.attempt", call.n)
+    .add("tollgate.hedge", hedgeResult(call))
     .add("tollgate.provider", call.provider)
     .add("tollgate.credential", call.credential)
     .add("tollgate.lane", call.lane)

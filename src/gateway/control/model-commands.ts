@@ -3,6 +3,7 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { chatWork } from "../../model/chat-work.ts";
 import type { Work } from "../../model/work.ts";
+import { hedgeView } from "../../config/hedge.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { PickName } from "../../model/pick.ts";
 import type { Catalogue, CatalogueEntry } from "../../catalogue/catalogue.ts";
@@ -69,6 +70,8 @@ export interface ModelAlias {
   readonly name: string;
   /** How a candidate is chosen. */
   readonly pick: PickName;
+  /** When the next candidate is called as well, as gateway.yaml has it: a duration, or durations by class of call. */
+  readonly hedge: string | { readonly [of: string]: string } | undefined;
   /** In the order in which gateway.yaml has them. */
   readonly targets: readonly {
     readonly model: string;
@@ -96,9 +99,10 @@ const aliasesOf = (
   routes: GatewayConfig["models"],
   providers: BuiltGeneration["providers"],
 ): readonly ModelAlias[] =>
-  [...routes].map(([name, { pick, candidates, weights }]) => ({
+  [...routes].map(([name, { pick, hedge, candidates, weights }]) => ({
     name,
     pick,
+    hedge: hedge && hedgeView(hedge),
     targets: candidates.map((model) => ({
       model,
       weight: weights.get(model),

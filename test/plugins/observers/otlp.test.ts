@@ -104,7 +104,13 @@ const requests: fc.Arbitrary<RequestRecord> = fc
           { requiredKeys: [] },
         ),
         costNano: fc.option(fc.bigInt(0n, 10n ** 18n), { nil: null }),
-        fault: fc.constantFrom(undefined, { kind: "canceled" }, { kind: "server", code: "e 1" }),
+        hedge: fc.constantFrom(undefined, true),
+        fault: fc.constantFrom(
+          undefined,
+          { kind: "canceled" },
+          { kind: "canceled", code: "hedge_lost" },
+          { kind: "server", code: "e 1" },
+        ),
         content: fc.option(fc.nat(9_000), { nil: undefined }),
       }),
       { maxLength: 2 },
@@ -165,6 +171,56 @@ describe("what is said of requests", () => {
       );
     },
   );
+
+  it("a hedge is an event of its own, and both calls have its result", () => {
+    const call = (n: number, provider: string, more: object = {}) =>
+      ({
+        n,
+        spanId: `00f067aa0ba902b${n}`,
+        startMs: 10 * n,
+        provider,
+        model: "m",
+        credential: "default",
+        protocol: null,
+        lane: "verbatim",
+        state: "estimated",
+        usage: {},
+        costNano: 5n,
+        ms: { total: 1 },
+        ...more,
+      }) as RequestRecord["calls"][number];
+    const lost = { fault: { kind: "canceled", code: "hedge_lost" } };
+    const failed = { fault: { kind: "timeout" } };
+    const hedge = { hedge: true };
+    const cases: readonly [RequestRecord["calls"], events: string[], results: unknown[]][] = [
+      [[call(1, "a", lost), call(2, "b", hedge)], ["hedge a/m b/m"], ["lost", "won"]],
+      [[call(2, "b", { ...hedge, ...lost }), call(1, "a")], ["hedge a/m b/m"], ["lost", undefined]],
+      [
+        [call(1, "a", failed), call(2, "b", { ...hedge, ...failed }), call(3, "c")],
+        ["hedge a/m b/m", "fallback a/m c/m timeout"],
+        [undefined, "failed", undefined],
+      ],
+      [[call(1, "a", failed), call(2, "a")], ["retry a/m a/m timeout"], [undefined, undefined]],
+    ];
+    for (const [calls, events, results] of cases) {
+      const all = [requestRecord({ calls })];
+      const { resourceSpans } = said({ protocol: "http/json", signal: "traces" }, all, telling) as {
+        resourceSpans: any[];
+      };
+      const [server, ...spans] = resourceSpans[0].scopeSpans[0].spans;
+      const of = (attributes: any[]) =>
+        Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue]));
+      expect(
+        server.events.map(({ name, attributes }: any) =>
+          [
+            name.slice("tollgate.".length),
+            ...attributes.map((each: any) => each.value.stringValue),
+          ].join(" "),
+        ),
+      ).toEqual(events);
+      expect(spans.map((span: any) => of(span.attributes)["tollgate.hedge"])).toEqual(results);
+    }
+  });
 
   it("is sent from where it was written, also behind a long resource, and where another batch was before", () => {
     for (const length of [1, 100, 900, 1_100, 5_000]) {

@@ -84,6 +84,8 @@ export interface Fault {
 
 export interface SeenCall {
   readonly n: number;
+  /** Made while another call of the request had no content. */
+  readonly hedge?: boolean;
   readonly startMs: number;
   readonly provider: string;
   readonly model: string;

@@ -8,6 +8,8 @@ import { isWithin } from "../words.ts";
 export interface Alias {
   readonly name: string;
   readonly pick: string;
+  /** A duration, or durations by class of call. */
+  readonly hedge?: string | Readonly<Record<string, string>>;
   readonly targets: readonly {
     readonly model: string;
     readonly weight?: number;
@@ -86,7 +88,17 @@ const columnsOf = (
       </ol>`,
   },
   { name: "Order", by: ({ pick }) => pick, of: ({ pick }) => PICKS[pick] ?? pick },
+  { name: "Hedging", of: ({ hedge }) => hedgeOf(hedge) },
 ];
+
+const hedgeOf = (hedge: Alias["hedge"]) =>
+  hedge === undefined
+    ? html`<span class="faint">off</span>`
+    : typeof hedge === "string"
+      ? `after ${hedge}`
+      : Object.entries(hedge)
+          .map(([of, each]) => `${of}: after ${each}`)
+          .join(", ");
 
 const PICKS: Readonly<Record<string, string>> = {
   ordered: "in this order",

@@ -3,6 +3,7 @@ import { html } from "htm/preact";
 import { Box } from "../parts/plain.ts";
 import type { Seen, SeenCall } from "../shapes.ts";
 import { span } from "../words.ts";
+import { hedgePart } from "./request-words.ts";
 
 interface Piece {
   readonly kind: "own" | "ask" | "head" | "content" | "bad";
@@ -19,11 +20,12 @@ interface Step {
 
 /** Waiting for a head, from there to the first content, and to the end. What failed is one piece. */
 function piecesOf({ startMs, ms, fault }: SeenCall): Piece[] {
+  const failed = fault?.code === "hedge_lost" ? "canceled" : "failed";
   const end = startMs + ms.total;
   const head = startMs + (ms.head ?? ms.total);
   const content = startMs + (ms.content ?? ms.total);
   if (fault && ms.content === undefined)
-    return [{ kind: "bad", from: startMs, to: end, said: `failed after ${span(ms.total)}` }];
+    return [{ kind: "bad", from: startMs, to: end, said: `${failed} after ${span(ms.total)}` }];
   return [
     { kind: "ask", from: startMs, to: head, said: `head after ${span(ms.head)}` },
     {
@@ -58,7 +60,7 @@ function stepsOf(seen: Seen): Step[] {
       ],
     },
     ...calls.map((call) => ({
-      name: `${call.n} ${call.provider}/${call.model}`,
+      name: `${call.n} ${call.provider}/${call.model}${hedgePart(call) ? ` (${hedgePart(call)})` : ""}`,
       ms: call.ms.total,
       pieces: piecesOf(call),
     })),

@@ -1,7 +1,8 @@
 // What became of a request, as the list and its own page say it.
 import { html } from "htm/preact";
 import { Mark, type Tone } from "../parts/plain.ts";
-import type { Seen } from "../shapes.ts";
+import type { Seen, SeenCall } from "../shapes.ts";
+import { span, usd } from "../words.ts";
 
 const TONES: Readonly<Record<string, Tone>> = {
   ok: "good",
@@ -33,3 +34,23 @@ export const costOf = ({ calls = [] }: Pick<Seen, "calls">): bigint | undefined 
   }
   return sum;
 };
+
+/** Whether the other call of a hedge answered, so that this one was canceled. */
+const hasLost = ({ fault }: SeenCall): boolean => fault?.code === "hedge_lost";
+
+/** Part of a call in a hedge. Undefined: it had none. */
+export const hedgePart = (call: SeenCall): string | undefined =>
+  [call.hedge ? "hedge" : "", hasLost(call) ? "lost" : ""].filter(Boolean).join(", ") || undefined;
+
+/** What a hedge did and what its losing call cost. Undefined: the request was not hedged. */
+export function hedgeWords(calls: readonly SeenCall[]): string | undefined {
+  const hedge = calls.find((call) => call.hedge);
+  const slow = hedge && calls.find(({ n }) => n === hedge.n - 1);
+  if (!slow) return undefined;
+  const lost = calls.find(hasLost);
+  const made = `Call ${hedge.n} was made ${span(hedge.startMs - slow.startMs)} after call ${slow.n}, which had no content.`;
+  if (!lost) return hedge.fault ? `${made} It failed (${hedge.fault.kind}).` : made;
+  const won = lost === hedge ? slow : hedge;
+  const cost = lost.costNano == null ? "has no price" : `cost ${usd(lost.costNano)}`;
+  return `${made} Call ${won.n} answered first, so call ${lost.n} was canceled. The canceled call ${cost}${lost.state === "estimated" ? " (estimated)" : ""}.`;
+}

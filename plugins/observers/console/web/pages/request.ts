@@ -2,13 +2,13 @@
 import { html } from "htm/preact";
 import { useAsk } from "../data.ts";
 import { Drawer } from "../parts/over.ts";
-import { Box, CopyButton, Facts, Mark, Shown } from "../parts/plain.ts";
+import { Box, CopyButton, Facts, Mark, NoteBox, Shown } from "../parts/plain.ts";
 import { Table, type Column } from "../parts/table.ts";
 import { addressOf } from "../place.ts";
-import type { Charge, FoundRequest, Seen } from "../shapes.ts";
+import type { Charge, FoundRequest, Seen, SeenCall } from "../shapes.ts";
 import { count, moment, size, span, usd, usdExact } from "../words.ts";
 import { Waterfall } from "./request-waterfall.ts";
-import { Outcome } from "./request-words.ts";
+import { hedgePart, hedgeWords, Outcome } from "./request-words.ts";
 
 interface Found {
   readonly requests: readonly FoundRequest[];
@@ -30,8 +30,9 @@ export function Story({ id, close }: { id: string; close: () => void }) {
 function One({ of: { id, seen, charges } }: { of: FoundRequest }) {
   return html`
     ${seen ? html`<${Head} seen=${seen} />` : html`<${Box} title="Forgotten"><p class="quiet">What was remembered of ${id} is gone by now. The ledger has what it cost.</p><//>`}
-    ${seen?.calls && html`<${Waterfall} seen=${seen} />`} ${seen && html`<${Way} seen=${seen} />`}
-    ${charges.map((charge) => html`<${Bill} key=${charge.attempt} of=${charge} />`)}
+    ${seen?.calls && html`<${Hedged} calls=${seen.calls} /><${Waterfall} seen=${seen} />`}
+    ${seen && html`<${Way} seen=${seen} />`}
+    ${charges.map((charge) => html`<${Bill} key=${charge.attempt} of=${charge} call=${seen?.calls?.find(({ n }) => n === charge.n)} />`)}
     ${seen?.calls && html`<${More} seen=${seen} />`}
   `;
 }
@@ -43,6 +44,11 @@ const Head = ({ seen }: { seen: Seen }) =>
     ${seen.served && html`<span class="quiet break">answered by ${seen.served}</span>`}
     <span class="faint small">${moment(seen.at)}</span>
   </div>`;
+
+function Hedged({ calls }: { calls: readonly SeenCall[] }) {
+  const words = hedgeWords(calls);
+  return words === undefined ? null : html`<${NoteBox}><p>${words}</p><//>`;
+}
 
 /** Which candidates there were, and what the hooks of plugins did. */
 function Way({ seen }: { seen: Seen }) {
@@ -103,7 +109,8 @@ const LINES: readonly Column<Line>[] = [
 ];
 
 /** What the ledger has of one call. Its lines are computed again here, from the price row that was pinned. */
-function Bill({ of: charge }: { of: Charge }) {
+function Bill({ of: charge, call }: { of: Charge; call: SeenCall | undefined }) {
+  const part = call && hedgePart(call);
   const { n, target, state, costNano, lines, usage, adjustments } = charge;
   const rows: readonly Line[] =
     lines ?? Object.entries(usage).map(([unit, count]) => ({ unit, count, nano: undefined }));
@@ -113,7 +120,7 @@ function Bill({ of: charge }: { of: Charge }) {
     column.name === "Cost" ? { ...column, sum: usdExact(costNano) } : column,
   );
   return html`<${Box}
-    title=${`Bill of call ${n}`}
+    title=${`Bill of call ${n}${part ? ` (${part})` : ""}`}
     flush=${true}
     actions=${html`<span class="row"><${Mark} tone=${state === "exact" ? "good" : state === "unpriced" ? "bad" : "warn"}>${state}<//>${equal && html`<span class="small quiet">computed again: the same</span>`}</span>`}
   >

@@ -40,6 +40,7 @@ interface Explained {
     readonly idleMs: number;
     readonly totalMs: number;
   };
+  readonly hedge?: readonly { readonly class: string; readonly afterMs: number }[];
   readonly notes?: readonly string[];
 }
 interface Ways {
@@ -137,7 +138,7 @@ function Explanation({ of }: { of: Question }) {
 }
 
 function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Question) {
-  const { candidates, hooks, timeouts, notes = [] } = value;
+  const { candidates, hooks, timeouts, hedge = [], notes = [] } = value;
   const first = candidates.find(({ turn }) => turn === "first");
   const wayOf = (one: Candidate) =>
     ways?.ways.find(
@@ -173,6 +174,9 @@ function explained(value: Explained, ways: Ways | undefined, { key, zdr }: Quest
             ["First byte", span(timeouts.firstByteMs)],
             ["Idle", span(timeouts.idleMs)],
             ["Total", span(timeouts.totalMs)],
+            ...hedge.map(
+              (each) => [`Hedge, ${each.class}`, `after ${span(each.afterMs)}`] as const,
+            ),
           ]}
       /><//>
     </div>

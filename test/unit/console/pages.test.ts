@@ -1,0 +1,222 @@
+// Pages of the console, each rendered with the answers of a gateway.
+import { beforeAll, expect, it } from "vitest";
+import { asBrowser, rendered, type RenderedPage } from "./rendered.ts";
+
+const WEB = "../../../plugins/observers/console/web";
+const ALL = [
+  "admins.list",
+  "audit.list",
+  "fleet",
+  "status",
+  "models.list",
+  "requests.show",
+] as const;
+
+let allow: (commands: readonly string[]) => void;
+beforeAll(async () => {
+  asBrowser("/console");
+  ({ allow } = (await import(`${WEB}/rights.ts`)) as { allow: typeof allow });
+  allow(ALL);
+});
+
+async function page(
+  file: string,
+  name: string,
+  answers: Readonly<Record<string, (input: any) => unknown>>,
+  { address = "/console", props = {} }: { address?: string; props?: object } = {},
+): Promise<RenderedPage> {
+  asBrowser(address);
+  const all = (await import(`${WEB}/pages/${file}.ts`)) as Record<string, unknown>;
+  return rendered(all[name], answers, props);
+}
+
+const firstCells = (of: RenderedPage, count: number): string[] =>
+  of.rows().map((cells) => cells.slice(0, count).join(" | "));
+
+it("Admins lists tokens of the file and groups of the identity provider with role and account", async () => {
+  allow(["admins.list"]);
+  using admins = await page("admins", "Admins", {
+    "admins.list": () => ({
+      admins: [
+        { id: "a1", name: "lead", role: "operator", account: "lab", created: 1, state: "valid" },
+        { id: "a2", name: "old", role: "owner", created: 1, state: "ended" },
+      ],
+      tokens: [{ name: "ci", role: "metrics" }],
+      oidc: {
+        issuer: "https://idp.example",
+        roles: [
+          { group: "platform", role: "owner" },
+          { group: "labs", role: "viewer", account: "lab" },
+        ],
+      },
+    }),
+  });
+  await admins.shows("platform");
+  expect(firstCells(admins, 3)).toEqual([
+    "Admin | State | Role",
+    "lead | valid | operator account lab",
+    "old | ended | owner",
+    "Name | Signs in with | Role",
+    "ci | a token | metrics",
+    "platform | the identity provider, by this group | owner",
+    "labs | the identity provider, by this group | viewer account lab",
+  ]);
+  expect(admins.text()).toContain("https://idp.example");
+  // The reader may not create or end admins, nor list sessions: none of these is offered.
+  expect(admins.text()).not.toMatch(/New admin|Sessions|\bEnd\b/);
+});
+
+it("Admins explains an empty list of the file, and offers what its reader may do", async () => {
+  allow([...ALL, "admins.create", "sessions.list"]);
+  using admins = await page("admins", "Admins", {
+    "admins.list": () => ({ admins: [], tokens: [], oidc: null }),
+    "sessions.list": () => ({ sessions: [] }),
+  });
+  await admins.shows("no tokens under admin.tokens and no groups under admin.oidc.roles");
+  expect(admins.text()).toMatch(/New admin.*Sessions/);
+  allow(ALL);
+});
+
+it("Fleet does not count a command that has the store open as a gateway", async () => {
+  const about = { version: "1.0.0", host: "h1", pid: 7, generation: 2, config: "abcdef0123" };
+  const node = { self: false, state: "live", heard: 1, open: 0, aheadMs: 0, lagMs: 0 };
+  using fleet = await page("fleet", "FleetPage", {
+    fleet: () => ({
+      nodes: [
+        { ...node, self: true, instance: "gateway-one", about: { ...about, workers: 2 } },
+        { ...node, state: "dead", instance: "gateway-two", about },
+      ],
+      commands: [{ ...node, instance: "command-one", about: { ...about, pid: 4242, host: "h9" } }],
+      remarks: [],
+    }),
+    status: () => ({
+      pid: 7,
+      startedAt: 1,
+      generations: [{ generation: 2, inFlight: 3 }],
+      workers: [{ pid: 8, startedAt: 1, generations: [{ generation: 2, inFlight: 3 }] }],
+    }),
+  });
+  await fleet.shows("Processes of this gateway");
+  expect(fleet.text()).toContain("Live gateways 1 1 stopped or lost");
+  expect(fleet.text()).toContain("Workers 2");
+  expect(fleet.text()).toContain(
+    "A command of the command line has the store open: pid 4242 on h9.",
+  );
+  const gateways = firstCells(fleet, 2).filter((row) => /live|dead/.test(row));
+  expect(gateways).toEqual(["gateway- (this one) | live", "gateway- | dead"]);
+});
+
+it("Audit asks for whole days of the reader's time zone, the last one included", async () => {
+  const row = { at: 1, actor: "admin:anna", role: "owner", door: "token", outcome: "done" };
+  using audit = await page(
+    "audit",
+    "Audit",
+    { "audit.list": () => ({ items: [{ ...row, id: "x", command: "keys.create" }] }) },
+    { address: "/console/audit?from=2026-03-01&to=2026-03-02" },
+  );
+  await audit.shows("keys.create");
+  expect(audit.asked).toEqual([
+    [
+      "audit.list",
+      {
+        limit: 100,
+        from: new Date(2026, 2, 1).getTime(),
+        to: new Date(2026, 2, 3).getTime(),
+      },
+    ],
+  ]);
+  expect(audit.text()).toContain("tollgate audit --since 2026-03-01 --until 2026-03-02");
+});
+
+it("Models shows the hedging of each alias", async () => {
+  const alias = { pick: "ordered", targets: [{ model: "demo/echo", mounted: true }] };
+  using models = await page("models", "Models", {
+    "models.list": () => ({
+      models: [],
+      aliases: [
+        { ...alias, name: "plain" },
+        { ...alias, name: "fast", hedge: "4s" },
+        { ...alias, name: "deep", hedge: { quick: "4s", thinking: "1m" } },
+      ],
+    }),
+  });
+  await models.shows("deep");
+  const rows = models.rows().map((cells) => [cells[0], cells.at(-1)]);
+  expect(rows).toEqual([
+    ["Alias", "Hedging"],
+    ["plain", "off"],
+    ["fast", "after 4s"],
+    ["deep", "quick: after 4s, thinking: after 1m"],
+  ]);
+});
+
+const call = (n: number, more: object = {}) => ({
+  n,
+  startMs: (n - 1) * 2_000,
+  provider: "ab"[n - 1],
+  model: "m",
+  credential: "default",
+  protocol: null,
+  lane: "verbatim",
+  state: "exact",
+  usage: {},
+  costNano: "3000000",
+  ms: { total: 900 },
+  ...more,
+});
+const LOST = { state: "estimated", fault: { kind: "canceled", code: "hedge_lost" } };
+
+it.each([
+  [
+    "wins",
+    [call(1, LOST), call(2, { hedge: true })],
+    "Call 2 was made 2.00 s after call 1, which had no content. Call 2 answered first, so call 1 was canceled. The canceled call cost $0.003 (estimated).",
+    ["1 a/m (lost)", "2 b/m (hedge)", "canceled after 900 ms"],
+  ],
+  [
+    "loses",
+    [call(2, { hedge: true, ...LOST }), call(1)],
+    "Call 1 answered first, so call 2 was canceled. The canceled call cost $0.003 (estimated).",
+    ["1 a/m", "2 b/m (hedge, lost)"],
+  ],
+  [
+    "fails",
+    [call(2, { hedge: true, fault: { kind: "timeout" } }), call(1)],
+    "Call 2 was made 2.00 s after call 1, which had no content. It failed (timeout).",
+    ["2 b/m (hedge)"],
+  ],
+] as const)(
+  "a request whose hedge %s names both calls and the cost of the canceled one",
+  async (_, calls, words, names) => {
+    using story = await page(
+      "request",
+      "Story",
+      {
+        "requests.show": () => ({
+          requests: [
+            {
+              id: "r1",
+              seen: { at: 1, id: "r1", status: 200, outcome: "ok", ms: 3_000, ownMs: 1, calls },
+              charges: [],
+            },
+          ],
+        }),
+      },
+      { props: { id: "r1", close() {} } },
+    );
+    await story.shows(words);
+    for (const name of names) expect(story.text()).toContain(name);
+  },
+);
+
+it("a request that was not hedged says nothing of hedges", async () => {
+  const seen = { at: 1, id: "r2", status: 200, outcome: "ok", ms: 9, ownMs: 1, calls: [call(1)] };
+  using story = await page(
+    "request",
+    "Story",
+    { "requests.show": () => ({ requests: [{ id: "r2", seen, charges: [] }] }) },
+    { props: { id: "r2", close() {} } },
+  );
+  await story.shows("1 a/m");
+  expect(story.text()).not.toMatch(/hedge|canceled/);
+});
