@@ -2,6 +2,7 @@
 import {
   defineFrontend,
   fail,
+  limitText,
   type Arrival,
   type Context,
   type Json,
@@ -88,13 +89,11 @@ export default defineFrontend({
 async function limitsOf(x: Arrival, ledger: Context["ledger"], now: number): Promise<Json> {
   const counted = (await ledger.counted?.(x.limits, now).catch(() => [])) ?? [];
   return x.limits.map((limit, i) => {
-    const { unit, max, per, scope } = limit;
+    const { unit, per, scope } = limit;
     const amount = (of: number | bigint) => (unit === "nano_usd" ? usd(BigInt(of)) : Number(of));
     const at = counted[i];
     return {
-      unit: unit === "nano_usd" ? "usd" : unit,
-      max: amount(max),
-      per,
+      limit: limitText(limit),
       of: scope === `key:${x.identity!.id}` ? "key" : scope,
       ...(at && {
         used: amount(at.used),

@@ -4,7 +4,6 @@ import {
   defineMiddleware,
   fail,
   LIMIT,
-  limitFlaw,
   limitOf,
   type Arrival,
   type Identity,
@@ -70,10 +69,6 @@ export default defineMiddleware({
       if (twin !== undefined)
         yield { path: `/keys/${i}/digest`, message: `is the digest of keys[${twin}] too` };
       seen.set(key.digest, i);
-      for (const [j, limit] of (key.limits ?? []).entries()) {
-        const flaw = limitFlaw(limit);
-        if (flaw) yield { ...flaw, path: `/keys/${i}/limits/${j}${flaw.path}` };
-      }
       if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires)))
         yield {
           path: `/keys/${i}/expires`,

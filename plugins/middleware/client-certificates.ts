@@ -4,7 +4,6 @@ import {
   defineMiddleware,
   fail,
   LIMIT,
-  limitFlaw,
   limitOf,
   type ClientCertificate,
   type Identity,
@@ -43,13 +42,6 @@ export default defineMiddleware({
       },
     },
   },
-  *check({ names }) {
-    for (const [name, { limits = [] }] of Object.entries(names))
-      for (const [i, limit] of limits.entries()) {
-        const flaw = limitFlaw(limit);
-        if (flaw) yield { ...flaw, path: `/names/${pointed(name)}/limits/${i}${flaw.path}` };
-      }
-  },
   setup({ names }) {
     const listed = Object.entries(names).map(([pattern, grants]) => ({
       fits: fitting(pattern),
@@ -82,8 +74,6 @@ export default defineMiddleware({
     };
   },
 });
-
-const pointed = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1");
 
 function fitting(pattern: string): (name: string) => boolean {
   const star = pattern.indexOf("*");

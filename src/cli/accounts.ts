@@ -4,7 +4,7 @@ import type { JsonObject } from "../model/values.ts";
 import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
 import { grantsOf, GRANTS, OF_ACCOUNT, VERSION } from "./grants.ts";
 import { countRows } from "./key-words.ts";
-import { sayCount, sayLimit } from "./limit.ts";
+import { countText } from "./limit.ts";
 import { storeDoor } from "./store.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
@@ -120,7 +120,7 @@ function tell(
         stateOf(each),
         String(each.keys),
         each.from ?? "the store",
-        (each.counted ?? []).map(sayCount).join(", "),
+        (each.counted ?? []).map(countText).join(", "),
       ]),
     ]),
   );
@@ -146,9 +146,9 @@ function inFull(
     ["models", (account.models ?? ["everything"]).join(", ")],
     ["frontends", (account.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", account.privacy],
-    ["limits", account.limits?.map(sayLimit).join(", ")],
+    ["limits", account.limits?.join(", ")],
     ...countRows([account, ...above].flatMap(({ counted }) => counted ?? [])),
-    ["new keys get", account.defaults?.limits.map(sayLimit).join(", ")],
+    ["new keys get", account.defaults?.limits.join(", ")],
     ["tells", account.tells === "nothing" ? "clients nothing of its limits" : undefined],
     [
       "labels",

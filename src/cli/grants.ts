@@ -3,7 +3,7 @@ import { expiryOf } from "./expiry.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject, Json } from "../model/values.ts";
 import type { CliInput, Options } from "./command.ts";
-import { parseLimit } from "./limit.ts";
+import { checkLimit } from "./limit.ts";
 
 /** Of keys and accounts. */
 export const GRANTS: Options = {
@@ -69,9 +69,9 @@ export function grantsOf(given: CliInput): JsonObject {
     account: said("account"),
     parent: said("parent"),
     expires: said("expires", expiryOf),
-    limits: list("limit", (texts) => texts.map(parseLimit)),
+    limits: list("limit", (texts) => texts.map(checkLimit)),
     labels: list("label", (texts) => Object.fromEntries(texts.map(parseLabel))),
-    defaults: list("default-limit", (texts) => ({ limits: texts.map(parseLimit) })),
+    defaults: list("default-limit", (texts) => ({ limits: texts.map(checkLimit) })),
     tells: said("tells"),
     version: said("version", (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text)),
   };

@@ -4,8 +4,10 @@ import { readFile } from "node:fs/promises";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { formatDecimal } from "../money/decimal.ts";
+import { limitInstead } from "../config/other-words.ts";
 import { csvRows } from "./csv-rows.ts";
-import { shifted } from "./import/amounts.ts";
+import { type Limit, limitText, parseLimit } from "../plugin/limit.ts";
+import { nanoOf } from "./import/amounts.ts";
 
 export interface ImportedKeys {
   /** As `keys.import` takes them. */
@@ -165,7 +167,7 @@ function momentOf(said: Json | undefined, where: string): number | undefined {
 }
 
 /** Windows there go with a key's own clock; here with the calendar. */
-const SPANS: Readonly<Record<string, string>> = {
+const SPANS: Readonly<Record<string, Limit["per"]>> = {
   "1h": "hour",
   "24h": "day",
   "1d": "day",
@@ -184,53 +186,43 @@ function* limitsOf(
   ) => Json | undefined,
   where: string,
   remarks: string[],
-): Generator<Json, void> {
+): Generator<string, void> {
   const own = said("limits");
-  const list = typeof own === "string" ? parsed(own) : own;
-  if (Array.isArray(list)) yield* list.map((each) => counted(each, where));
+  for (const each of Array.isArray(own) ? own : fromText(own)) yield limitIn(each, where);
   const budget = said("budget");
   if (budget !== undefined) {
     const span = said("span");
     const per = span === undefined ? "total" : SPANS[String(span)];
     if (per === undefined)
       remarks.push(`${where}: a budget for ${String(span)} is counted here by the month.`);
-    yield { unit: "nano_usd", max: Number(nano(budget, where)), per: per ?? "month" };
+    yield limitIn(
+      limitText({ unit: "nano_usd", max: nano(budget, where), per: per ?? "month" }),
+      where,
+    );
   }
-  for (const [what, per] of [
-    ["requests", "minute"],
-    ["tokens", "minute"],
-    ["concurrent", "open"],
-  ] as const) {
-    const max = said(what);
-    if (max !== undefined) yield { unit: what, max: Math.floor(Number(max)), per };
+  for (const unit of ["requests", "tokens", "concurrent"] as const) {
+    const max = said(unit);
+    if (max !== undefined)
+      yield limitIn(limitText({ unit, max: Math.floor(Number(max)), per: "minute" }), where);
   }
 }
 
-/** A limit in dollars, as files state it, becomes one in nano-dollars, as the store counts it. */
-function counted(limit: Json, where: string): Json {
-  const { unit, max, ...rest } = (objectOf(limit) ?? {}) as { [field: string]: Json };
-  return unit === "usd" && max !== undefined
-    ? { ...rest, unit: "nano_usd", max: Number(nano(max, where)) }
-    : limit;
-}
+const limitIn = (limit: Json, where: string): string =>
+  typeof limit === "string" && parseLimit(limit)
+    ? limit
+    : fail(
+        "invalid",
+        `${where} has the limit ${JSON.stringify(limit)}: ${limitInstead(limit) ?? "write it as usd=300/month"}.`,
+        { code: "usage" },
+      );
 
 /**
  * Returns a key as keys.json has it, from which `importedKeys` reads the same key: amounts are decimal dollars.
  * @param key As `keys.import` takes it.
  */
 export function writtenKey(key: JsonObject): JsonObject {
-  const usd = (amount: Json) => formatDecimal(BigInt(amount as number), 9);
-  const { spent, limits, ...rest } = key;
-  return {
-    ...rest,
-    ...(Array.isArray(limits) && {
-      limits: limits.map((each) => {
-        const { unit, max, ...limit } = each as { [field: string]: Json };
-        return unit === "nano_usd" ? { unit: "usd", max: usd(max!), ...limit } : each;
-      }),
-    }),
-    ...(spent !== undefined && { spent: usd(spent) }),
-  };
+  const { spent, ...rest } = key;
+  return spent === undefined ? key : { ...rest, spent: formatDecimal(BigInt(spent as number), 9) };
 }
 
 /** Of the window that is now, as exports say it: it is set back when a budget begins anew. */
@@ -241,8 +233,8 @@ function spentOf(said: Json | undefined, where: string): number | undefined {
 
 /** In nano-dollars, rounded: exports have floats with more digits than that. */
 function nano(said: Json, where: string): bigint {
-  const [whole, fraction = ""] = shifted(String(said), 9)?.split(".") ?? [];
-  return whole === undefined
-    ? fail("invalid", `${where} says "${String(said)}", which is no amount.`, { code: "usage" })
-    : BigInt(whole) + (fraction >= "5" ? 1n : 0n);
+  return (
+    nanoOf(String(said)) ??
+    fail("invalid", `${where} says "${String(said)}", which is no amount.`, { code: "usage" })
+  );
 }

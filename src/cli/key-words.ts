@@ -1,6 +1,6 @@
 // Keys, as the command line shows them.
 import type { ShownKey } from "../gateway/control/key-commands.ts";
-import { sayCount, sayLimit } from "./limit.ts";
+import { countText } from "./limit.ts";
 import { columns, moment, paint, paintRemark, remark, say } from "./terminal.ts";
 
 /** A key of gateway.yaml has the plugin that knows it in place of the moment in which it was made. */
@@ -51,7 +51,7 @@ const listed = (keys: readonly ListedKey[]): string =>
       each.created === undefined ? (each.from ?? "") : moment(each.created).slice(0, 10),
       ends(each),
       (each.models ?? ["everything"]).join(", "),
-      (each.counted ?? []).map(sayCount).join(", "),
+      (each.counted ?? []).map(countText).join(", "),
     ]),
   ]);
 
@@ -71,7 +71,7 @@ function inFull(key: ListedKey): string {
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", key.privacy],
     ["account", key.account],
-    ["limits", key.limits?.map(sayLimit).join(", ")],
+    ["limits", key.limits?.join(", ")],
     ...countRows(key.counted),
     [
       "labels",
@@ -85,4 +85,4 @@ function inFull(key: ListedKey): string {
 
 /** A line for each limit: whose it is, and what is left. */
 export const countRows = (counted: ShownKey["counted"] = []): [string, string][] =>
-  counted.map((each) => ["left", `${sayCount(each)}  ${paint("gray", each.scope)}`]);
+  counted.map((each) => ["left", `${countText(each)}  ${paint("gray", each.scope)}`]);

@@ -1,5 +1,5 @@
 // Accounts: what several keys share. Each may stand in another one, and what is said of the outer one holds for all in it.
-import { LIMIT, limitFlaw, limitOf, type WrittenLimit } from "../plugin/limit.ts";
+import { LIMIT, limitOf } from "../plugin/limit.ts";
 import type { AccountTells, KeyDefaults } from "../plugin/account.ts";
 import type { Privacy } from "../model/facts.ts";
 import type { HeadersOut } from "../model/values.ts";
@@ -52,9 +52,8 @@ export const ACCOUNT: Schema = closed(
 export const accountNames = (root: Mapping): readonly string[] =>
   isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
 
-/** What the schema cannot say: names that are not there, circles, too many levels, amounts that are none. */
+/** What the schema cannot say: names that are not there, circles, too many levels. */
 export function checkAccounts(root: Mapping, mounts: readonly Mount[], report: Report): void {
-  checkDefaults(root["defaults"], "/defaults", report);
   const said = root["accounts"];
   if (!isMapping(said)) return;
   const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
@@ -62,8 +61,6 @@ export function checkAccounts(root: Mapping, mounts: readonly Mount[], report: R
   for (const [id, account] of Object.entries(said)) {
     if (!isMapping(account)) continue;
     const at = below("/accounts", id);
-    checkLimits(account["limits"], below(at, "limits"), report);
-    checkDefaults(account["defaults"], below(at, "defaults"), report);
     for (const { name, pointer } of texts(account["frontends"], below(at, "frontends")))
       if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
     const parent = account["parent"];
@@ -82,22 +79,6 @@ export function checkAccounts(root: Mapping, mounts: readonly Mount[], report: R
   const found = circles(parents);
   for (const { path, pointer } of found) report(problem.accountCycle(path), pointer);
   if (found.length === 0) checkLevels(parents, report);
-}
-
-function checkDefaults(said: unknown, at: string, report: Report): void {
-  if (isMapping(said)) checkLimits(said["limits"], below(at, "limits"), report);
-}
-
-function checkLimits(said: unknown, at: string, report: Report): void {
-  if (!Array.isArray(said)) return;
-  for (const [i, limit] of said.entries()) {
-    // The schema has refused what has another form.
-    if (!isMapping(limit) || ["unit", "max", "per"].some((key) => limit[key] === undefined))
-      continue;
-    const flaw = limitFlaw(limit as WrittenLimit);
-    if (flaw)
-      report(problem.badValue(flaw.message, flaw.hint ?? undefined), `${below(at, i)}${flaw.path}`);
-  }
 }
 
 /** Only the outermost account that is too deep is a problem: those inside of it would repeat it. */
@@ -123,7 +104,7 @@ const accountOf = (id: string, said: Mapping): AccountConfig => ({
   id,
   parent: said["parent"] as string | undefined,
   name: said["name"] as string | undefined,
-  limits: ((said["limits"] ?? []) as WrittenLimit[]).map((each) => limitOf(each, `account:${id}`)),
+  limits: ((said["limits"] ?? []) as string[]).map((each) => limitOf(each, `account:${id}`)),
   models: said["models"] as readonly string[] | undefined,
   frontends: said["frontends"] as readonly string[] | undefined,
   privacy: said["privacy"] as Privacy | undefined,
@@ -135,7 +116,7 @@ const accountOf = (id: string, said: Mapping): AccountConfig => ({
 /** What has passed the checks. */
 export function defaultsOf(said: unknown): KeyDefaults | undefined {
   if (!isMapping(said) || said["limits"] === undefined) return undefined;
-  const limits = (said["limits"] as WrittenLimit[]).map((each) => {
+  const limits = (said["limits"] as string[]).map((each) => {
     const { scope: _, ...limit } = limitOf(each, "");
     return limit;
   });

@@ -1,7 +1,9 @@
 // What a validator says, in words: one complaint per mistake, at the key or the value that a person would point at.
 import { either } from "../lib/text.ts";
 import type { ErrorObject } from "./dialect.ts";
+import { LIMIT } from "../plugin/limit.ts";
 import { isTemplate } from "./interpolate.ts";
+import { limitInstead } from "./other-words.ts";
 import { problem, quote, type ProblemText } from "./problems.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 
@@ -84,7 +86,8 @@ function complaint(error: ErrorObject, written: ValueText): SchemaError {
       const words = typeof expects === "string" ? expects : typeWords(types);
       // "a duration with its unit" says it already.
       const said = typeof expects === "string" && written(pointer).mayShow;
-      return value(problem.wrongType(words, !said && hint));
+      const limit = schema["pattern"] === LIMIT.pattern && limitInstead(error.data);
+      return value(problem.wrongType(words, limit || (!said && hint)));
     }
     case "anyOf":
     case "oneOf": {

@@ -1,5 +1,7 @@
 // Words that other products and people use for a plugin or a key of gateway.yaml, with what to write here.
+import { parseLimit } from "../plugin/limit.ts";
 import type { PluginKind } from "../plugin/define.ts";
+import { isMapping } from "./tree.ts";
 
 const NAMES: Readonly<Partial<Record<PluginKind, Readonly<Record<string, string>>>>> = {
   provider: { gemini: "google", claude: "anthropic", grok: "xai", "azure-openai": "azure" },
@@ -24,8 +26,8 @@ export function otherName(
   return name !== undefined && known.includes(name) ? name : undefined;
 }
 
-const LIMIT = "write limits: [{ unit: usd, max: 100, per: month }]";
-const RATE = "write limits: [{ unit: requests, max: 60, per: minute }]";
+const LIMIT = "write limits: [usd=100/month]";
+const RATE = "write limits: [requests=60/minute]";
 const ACCOUNT = "under accounts.<name>, or tollgate keys create --limit";
 
 /** What to write in place of a key, by the key in lower case without marks between its words. */
@@ -50,4 +52,12 @@ export function otherKey(key: string, known: Iterable<string>): string | undefin
   if (!Object.hasOwn(KEYS, word)) return undefined;
   const hint = KEYS[word]!;
   return [...known].includes("limits") ? hint.split(` ${ACCOUNT}`)[0] : hint;
+}
+
+/** What to write in place of a limit as a mapping, { unit: usd, max: 300, per: month }. Undefined: its members make no limit. */
+export function limitInstead(value: unknown): string | undefined {
+  if (!isMapping(value)) return undefined;
+  const { unit, max, per } = value;
+  const text = `${String(unit)}=${String(max)}${unit === "concurrent" ? "" : `/${String(per)}`}`;
+  return parseLimit(text) && `write ${text}`;
 }

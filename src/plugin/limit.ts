@@ -1,8 +1,7 @@
-// What is counted against a key, an account or whatever else a plugin counts; and the form in which an operator writes it:
-// { unit: usd, max: 5, per: month }. One form for keys, for accounts, and for the options of any plugin that takes limits.
+// Limits: the type that stores count by, and the text that people and programs write: usd=5/month. The text has one schema, one
+// parser and one printer, for gateway.yaml, commands, the admin API and the options of any plugin that takes limits.
+import { fail } from "../model/error.ts";
 import { COUNTED, LIMIT_SPANS } from "./limit-words.ts";
-import type { Problem } from "./problem.ts";
-import type { Infer } from "./schema.ts";
 
 /** At most `max` of a unit in a window, counted together for all that share `scope`. */
 export interface Limit {
@@ -77,56 +76,47 @@ export interface LimitCount extends LimitState {
   held: bigint;
 }
 
-/** The schema of one limit, for a plugin's `options`. What it cannot say, `limitFlaw` says. */
+const SPANS = LIMIT_SPANS.filter((span) => span !== "open").join("|");
+const RATES = COUNTED.filter((unit) => unit !== "concurrent").join("|");
+
+/**
+ * The schema of one limit, for a plugin's `options`: a text such as usd=300/month, requests=60/minute or concurrent=5. Each text
+ * that it accepts is a limit.
+ */
 export const LIMIT = {
-  type: "object",
-  additionalProperties: false,
-  required: ["unit", "max", "per"],
-  properties: {
-    unit: {
-      enum: [...COUNTED, "usd", "nano_usd"],
-      description: "What is counted; usd is a budget in dollars",
-    },
-    max: {
-      type: ["number", "string"],
-      minimum: 0,
-      description: "How much of it: a whole number; of usd a decimal, as in 12.50",
-    },
-    per: {
-      enum: LIMIT_SPANS,
-      description: "In which time; open is for concurrent",
-    },
-  },
+  type: "string",
+  pattern: `^(?:usd=\\d{1,9}(?:\\.\\d{1,9})?/(?:${SPANS})|(?:${RATES})=\\d{1,15}/(?:${SPANS})|concurrent=\\d{1,15})$`,
+  "x-expects": "a limit such as usd=300/month, requests=60/minute or concurrent=5",
+  description: `A limit: usd=300/month, requests=60/minute or concurrent=5. Units: usd, ${COUNTED.join(", ")}. Spans: ${SPANS.replaceAll("|", ", ")}; concurrent has none`,
 } as const;
 
-/** A limit that `LIMIT` has let through. */
-export type WrittenLimit = Infer<typeof LIMIT>;
+const FORM = new RegExp(LIMIT.pattern);
 
-/** What is wrong with it, for a plugin's `check`: `path` begins at the limit itself. Undefined: nothing. Never throws. */
-export function limitFlaw({ unit, max, per }: WrittenLimit): Problem | undefined {
-  if (amountOf(unit, max) === undefined)
-    return {
-      path: "/max",
-      message: unit === "usd" ? "is no amount of dollars" : "is not a whole number",
-      ...(unit === "usd" && { hint: "write it as 12.50, with at most nine decimals" }),
-    };
-  if ((unit === "concurrent") !== (per === "open"))
-    return { path: "/per", message: "open goes with concurrent, and concurrent with nothing else" };
-  return undefined;
-}
-
-/** As the store counts it, for all that share `scope`. Of one that has a flaw it lets nothing through. Never throws. */
-export function limitOf({ unit, max, per }: WrittenLimit, scope: string): Limit {
-  const amount = amountOf(unit, max) ?? 0n;
+/** Returns the limit that a text describes, or undefined for a text that `LIMIT` rejects. Dollars become nano-dollars, exactly. */
+export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
+  if (!FORM.test(text)) return undefined;
+  const [unit = "", amount = "", per = "open"] = text.split(/[=/]/);
+  const [whole = "", fraction = ""] = amount.split(".");
   return unit === "usd"
-    ? { scope, unit: "nano_usd", max: amount, per }
-    : { scope, unit, max: Number(amount), per };
+    ? { unit: "nano_usd", max: BigInt(whole + fraction.padEnd(9, "0")), per: per as Limit["per"] }
+    : { unit: unit as Limit["unit"], max: Number(amount), per: per as Limit["per"] };
 }
 
-/** Dollars as nano-dollars, to the last digit that was written; undefined where it is none. */
-function amountOf(unit: WrittenLimit["unit"], max: WrittenLimit["max"]): bigint | undefined {
-  const [, whole, fraction = ""] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(String(max)) ?? [];
-  if (unit === "usd")
-    return whole === undefined ? undefined : BigInt(whole + fraction.padEnd(9, "0"));
-  return Number.isSafeInteger(Number(max)) && /^\d+$/.test(String(max)) ? BigInt(max) : undefined;
+/** Returns the limit that a text describes, counted for all that share `scope`. Throws for a text that `LIMIT` rejects. */
+export function limitOf(text: string, scope: string): Limit {
+  const limit =
+    parseLimit(text) ??
+    fail("invalid", `"${text}" is not a limit. Write ${LIMIT["x-expects"].slice(2)}.`, {
+      code: "bad_input",
+    });
+  return { scope, ...limit };
+}
+
+/** Returns the text of a limit, from which `parseLimit` reads the same limit. */
+export function limitText({ unit, max, per }: Pick<Limit, "unit" | "max" | "per">): string {
+  if (unit === "concurrent") return `concurrent=${max}`;
+  if (unit !== "nano_usd") return `${unit}=${max}/${per}`;
+  const digits = String(max).padStart(10, "0");
+  const fraction = digits.slice(-9).replace(/0+$/, "");
+  return `usd=${digits.slice(0, -9)}${fraction && `.${fraction}`}/${per}`;
 }

@@ -78,7 +78,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   },
   erase: [{ label: "user=4711" }, "--label", "user=4711"],
   "keys.create": [
-    { name: "by-hand", models: ["demo/*"], limits: [{ unit: "requests", max: 6, per: "day" }] },
+    { name: "by-hand", models: ["demo/*"], limits: ["requests=6/day"] },
     "--name",
     "by-hand",
     "--models",

@@ -198,10 +198,7 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
   expect(tree.accounts).toEqual({
     research: {
       name: "Research",
-      limits: [
-        { unit: "usd", max: "100", per: "month" },
-        { unit: "requests", max: 600, per: "minute" },
-      ],
+      limits: ["usd=100/month", "requests=600/minute"],
       models: ["assistant"],
     },
   });

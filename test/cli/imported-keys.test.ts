@@ -53,17 +53,13 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
       models: ["gpt-5", "claude-*"],
       account: "acme",
       expires: Date.UTC(2027, 0, 31),
-      limits: [
-        { unit: "nano_usd", max: 12_500_000_000, per: "week" },
-        { unit: "requests", max: 60, per: "minute" },
-        { unit: "concurrent", max: 4, per: "open" },
-      ],
+      limits: ["usd=12.5/week", "requests=60/minute", "concurrent=4"],
       spent: 3_200_000_000,
     },
     {
       digest: HASH,
       account: "acme",
-      limits: [{ unit: "nano_usd", max: 1_000_000_000, per: "month" }],
+      limits: ["usd=1/month"],
       revoked: true,
     },
   ]);

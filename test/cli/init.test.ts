@@ -75,7 +75,7 @@ it("flags: variables that are set are found, the file is written with its schema
   expect(JSON.parse(await readFile(resolve(here.path, schema), "utf8"))).toHaveProperty("$schema");
   expect(parse(text)).toMatchObject({
     ledger: { keep: "90d" },
-    defaults: { limits: [{ unit: "usd", max: "12.50", per: "month" }] },
+    defaults: { limits: ["usd=12.50/month"] },
     providers: { openai: { use: "openai" }, local: { use: "openai-compatible" } },
   });
   expect(Object.keys((parse(text) as { providers: object }).providers)).toEqual([

@@ -16,7 +16,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "tollgate-opening-"));
   daemon = await startGateway({
     yaml: `
-accounts: { research: { limits: [{ unit: usd, max: "100", per: month }] } }
+accounts: { research: { limits: [usd=100/month] } }
 providers: { demo: { use: demo, models: { echo: { price: { input: "0.50", output: "1.50" } } } } }
 `,
   });

@@ -265,7 +265,7 @@ export async function four(): Promise<Four> {
     url: gateway.url,
     key: gateway.key,
     async spent() {
-      const limits = [{ unit: "nano_usd", max: 0, per: "day" }];
+      const limits = ["usd=0/day"];
       const made = await gateway.ask("keys.create", { name: `spent-${++keys}`, limits });
       return (made as unknown as { secret: string }).secret;
     },

@@ -140,7 +140,7 @@ providers:
   it("a budget that many ask for at once is not gone over, and its rows are what was charged", async () => {
     await using at = await started();
     onTestFinished(() => rmSync(at.dir, { recursive: true, force: true }));
-    const limits = [{ unit: "nano_usd", max: 2_000_000, per: "total" }];
+    const limits = ["usd=0.002/total"];
     const { secret } = (await at.ask("keys.create", { name: "poor", limits })) as {
       secret: string;
     };

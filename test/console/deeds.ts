@@ -118,8 +118,7 @@ const accounts: Journey = {
       await page.getByRole("button", { name: "New account" }).click();
       await dialog.getByLabel("Id").fill("spring");
       await dialog.getByLabel("Parent account").selectOption("house");
-      await dialog.getByRole("button", { name: "Add a limit" }).first().click();
-      await dialog.getByLabel("At most").fill("5.50");
+      await dialog.getByLabel("Limits and budgets").fill("usd=5.50/month");
       await dialog.getByRole("button", { name: "Create the account" }).click();
       await page.getByText("spring is created.").waitFor();
       const { secret } = (await stage.gateway.ask("keys.create", {
@@ -131,8 +130,8 @@ const accounts: Journey = {
       await page.goto(detail);
       await dialog.getByText("of $5.50").waitFor();
       await dialog.getByRole("button", { name: "Change", exact: true }).click();
-      assert.equal(await dialog.getByLabel("At most").inputValue(), "5.5");
-      await dialog.getByLabel("At most").fill("0.000001");
+      assert.equal(await dialog.getByLabel("Limits and budgets").inputValue(), "usd=5.5/month");
+      await dialog.getByLabel("Limits and budgets").fill("usd=0.000001/month");
       await dialog.getByRole("button", { name: "Save" }).click();
       await page.getByText("spring is changed.").waitFor();
       const { status, id } = await chat();
@@ -144,7 +143,7 @@ const accounts: Journey = {
       await page.goto(detail);
       await dialog.getByRole("button", { name: "Change", exact: true }).click();
       await dialog.getByLabel("Parent account").selectOption("data");
-      await dialog.getByLabel("At most").fill("3");
+      await dialog.getByLabel("Limits and budgets").fill("usd=3/month");
       await dialog.getByRole("button", { name: "Save" }).click();
       await dialog.getByText("house/data/spring").waitFor();
       assert.equal((await chat()).status, 200);
@@ -236,12 +235,12 @@ const applies: Journey = {
       const before = await readFile(stage.gateway.file, "utf8");
       const dialog = page.getByRole("dialog");
       await dialog.getByRole("button", { name: "Change", exact: true }).click();
-      await dialog.getByLabel("At most").first().fill("55.5");
+      await dialog.getByLabel("Limits and budgets").fill("usd=55.5/month");
       await dialog.getByRole("button", { name: "Show the change as YAML" }).click();
       const lines = dialog.getByRole("region", { name: "Change of gateway.yaml" });
       const text = await lines.innerText();
-      assert.match(text, /^- {7}- \{ unit: usd, max: 40, per: month \}$/m);
-      assert.match(text, /^\+ {7}- \{ unit: usd, max: 55\.5, per: month \}$/m);
+      assert.match(text, /^- {7}- usd=40\/month$/m);
+      assert.match(text, /^\+ {7}- usd=55\.5\/month$/m);
       assert.equal(await readFile(stage.gateway.file, "utf8"), before);
       assert.deepEqual(await axe(page), []);
     }),

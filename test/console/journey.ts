@@ -75,10 +75,7 @@ async function makes({ console }: Stage, page: Page): Promise<string> {
   await page.getByRole("button", { name: "New key" }).first().click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("journey");
-  await dialog.getByRole("button", { name: "Add a limit" }).click();
-  await dialog.getByLabel("Of", { exact: true }).selectOption("requests");
-  await dialog.getByLabel("At most").fill("5");
-  await dialog.getByLabel("Per", { exact: true }).selectOption("day");
+  await dialog.getByLabel("Limits and budgets").fill("requests=5/day");
   await dialog.getByRole("button", { name: "Create the key" }).click();
   await dialog.getByText("This is the only time").waitFor();
   const secret = await secretIn(page);
@@ -139,7 +136,7 @@ async function isRefused(stage: Stage, page: Page, secret: string, wrong: Wrong)
   await opens(stage, page);
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name: "Change" }).click();
-  await dialog.getByLabel("At most").fill("2");
+  await dialog.getByLabel("Limits and budgets").fill("requests=2/day");
   await dialog.getByRole("button", { name: "Save" }).click();
   await page.getByText("its secret is the same").waitFor();
   const { status } = await ask(stage, secret);
@@ -160,7 +157,7 @@ async function rotates(stage: Stage, page: Page, secret: string, wrong: Wrong): 
   await opens(stage, page);
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name: "Change" }).click();
-  await dialog.getByLabel("At most").fill("9");
+  await dialog.getByLabel("Limits and budgets").fill("requests=9/day");
   await dialog.getByRole("button", { name: "Save" }).click();
   await page.getByText("its secret is the same").first().waitFor();
   await dialog.getByLabel("The old secret").selectOption("0");

@@ -1,4 +1,5 @@
 // A gateway with its console and traffic of every kind behind it: what pictures are taken of, and where journeys begin.
+import { limitText } from "../../src/plugin/limit.ts";
 import { writePast } from "./past.ts";
 import type { BrowserContext } from "playwright-core";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
@@ -45,7 +46,7 @@ models:
 accounts:
   house:
     name: The whole house
-    limits: [{ unit: usd, max: 40, per: month }]
+    limits: [usd=40/month]
 `;
 
 const NAMES = [
@@ -56,13 +57,13 @@ const NAMES = [
 
 /** Two teams under the one of gateway.yaml, and a key of each kind. */
 async function makeKeys(ask: Daemon["ask"]) {
-  const budget = (usd: number) => [{ unit: "nano_usd", max: usd * 1e9, per: "day" }];
+  const budget = (usd: number) => [limitText({ unit: "nano_usd", max: usd * 1e9, per: "day" })];
   const parent = "house";
   await ask("accounts.create", { id: "web", name: "Web", parent, limits: budget(0.2) });
   await ask("accounts.create", { id: "data", name: "Data", parent, limits: budget(2) });
   const made: { secret: string; id: string; team: string }[] = [];
   for (const [name, team] of NAMES) {
-    const limits = name === "laptop" ? [{ unit: "requests", max: 60, per: "day" }] : [];
+    const limits = name === "laptop" ? ["requests=60/day"] : [];
     const { secret, key } = (await ask("keys.create", {
       name,
       labels: { team },
@@ -83,7 +84,7 @@ export async function openStage(): Promise<Stage> {
   const evals = (await gateway.ask("keys.create", {
     name: "evals",
     labels: { team: "data" },
-    limits: [{ unit: "requests", max: 5, per: "day" }],
+    limits: ["requests=5/day"],
   })) as { secret: string };
   for (let i = 0; i < 4; i++)
     await ask(gateway.url, evals.secret, { model: "acme/echo", messages: said("Hello") });

@@ -1,5 +1,6 @@
 // Accounts and keys that are made and changed while two workers serve: each answer to a command is true of the next request, wherever it
 // comes in, and no budget of any level lets a call more through.
+import { limitText } from "../../src/plugin/limit.ts";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -12,7 +13,9 @@ import { until } from "../kit/waits.ts";
 
 /** What one picture costs, held and billed alike, in nano-dollars. */
 const EACH = 40_000_000;
-const pictures = (most: number) => [{ unit: "nano_usd", max: most * EACH, per: "total" }];
+const pictures = (most: number) => [
+  limitText({ unit: "nano_usd", max: most * EACH, per: "total" }),
+];
 
 let up: TestUpstream;
 let at: Daemon;
@@ -35,8 +38,8 @@ store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } }, model: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } } }
 accounts:
-  house: { limits: [{ unit: usd, max: 100, per: total }] }
-defaults: { limits: [{ unit: requests, max: 100000, per: day }] }
+  house: { limits: [usd=100/total] }
+defaults: { limits: [requests=100000/day] }
 `,
   });
 }, 60_000);
@@ -189,15 +192,12 @@ it("keys of another gateway go on working as they are, and their hashes are no k
   expect(await everywhere(secret)).toEqual(new Set([200]));
   expect((await draw(digest(secret))).status).toBe(401);
   const { keys } = (await at.ask("keys.show", { id: "ci, main" })) as never as {
-    keys: { models: string[]; account: string; limits: object[] }[];
+    keys: { models: string[]; account: string; limits: string[] }[];
   };
   expect(keys[0]).toMatchObject({
     models: ["up/*"],
     account: "house",
-    limits: [
-      { unit: "nano_usd", max: 2_500_000_000, per: "month" },
-      { unit: "requests", max: 600, per: "minute" },
-    ],
+    limits: ["usd=2.5/month", "requests=600/minute"],
   });
 });
 
@@ -217,9 +217,7 @@ it("what is left is told by /v1/usage and by headers: of a key's own chain, and 
   expect(second.status).toBe(200);
   expect(await usage(secret)).toEqual([
     {
-      unit: "usd",
-      max: "0.4",
-      per: "total",
+      limit: "usd=0.4/total",
       of: "key",
       used: "0.08",
       held: "0",
@@ -227,9 +225,7 @@ it("what is left is told by /v1/usage and by headers: of a key's own chain, and 
       resets_at: null,
     },
     {
-      unit: "usd",
-      max: "0.12",
-      per: "total",
+      limit: "usd=0.12/total",
       of: "account:open",
       used: "0.08",
       held: "0",
@@ -244,7 +240,7 @@ it("what is left is told by /v1/usage and by headers: of a key's own chain, and 
 });
 
 it("a rate says in headers and words how much of it is left", async () => {
-  await account("rated", { limits: [{ unit: "requests", max: 1, per: "hour" }] });
+  await account("rated", { limits: ["requests=1/hour"] });
   const { secret } = await made({ account: "rated" });
   expect((await draw(secret)).headers.get("x-ratelimit-remaining-requests")).toBe("0");
   const refused = await draw(secret);

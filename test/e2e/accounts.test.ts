@@ -5,8 +5,7 @@ import { startGateway, type Daemon } from "../kit/daemon.ts";
 
 /** What one picture costs, held and billed alike. */
 const EACH = 0.04;
-const usd = (pictures: number) =>
-  `{ unit: usd, max: "${(pictures * EACH).toFixed(2)}", per: total }`;
+const usd = (pictures: number) => `usd=${(pictures * EACH).toFixed(2)}/total`;
 
 const yaml = (url: string, store: string, more = "") => `
 frontends: [chat-completions, messages, responses, images, models]
@@ -20,8 +19,8 @@ accounts:
   org: { limits: [${usd(30)}], labels: { org: "1" } }
   team: { parent: org, limits: [${usd(20)}] }
   other: { parent: org, models: ["up/*"], privacy: off }
-  empty: { limits: [{ unit: usd, max: 0, per: month }] }
-  slow: { limits: [{ unit: requests, max: 0, per: minute }] }
+  empty: { limits: [usd=0/month] }
+  slow: { limits: [requests=0/minute] }
 ${more}`;
 
 const routes = {
@@ -161,7 +160,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       const key = await made("team");
       expect((await draw(key)).status).toBe(429);
       await at.write(
-        yaml(up.url, store, "  new: { limits: [{ unit: requests, max: 9, per: day }] }\n").replace(
+        yaml(up.url, store, "  new: { limits: [requests=9/day] }\n").replace(
           /^ {2}team:.*$/m,
           "  team: { parent: new }",
         ),

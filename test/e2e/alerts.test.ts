@@ -72,7 +72,7 @@ const alertsOf = (path: string) =>
 it("each part of a budget once, in order and signed, though the receiver is down and the whole gateway is killed on the way", async () => {
   status = 503;
   const { secret, key } = (await at.ask("keys.create", {
-    limits: [{ unit: "requests", max: 60, per: "month" }],
+    limits: ["requests=60/month"],
   })) as { secret: string; key: { id: string } };
   const asked = Promise.allSettled(
     Array.from({ length: 45 }, () => askAnew(at, "demo/echo", secret)),

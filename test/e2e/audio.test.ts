@@ -68,8 +68,8 @@ middleware:
       keys:
         - { id: alice, digest: "${digest(KEYS.alice)}" }
         - { id: narrow, digest: "${digest(KEYS.narrow)}", models: ["demo/*"] }
-        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [{ unit: usd, max: "0.0003", per: total }] }
-        - { id: few, digest: "${digest(KEYS.few)}", limits: [{ unit: seconds, max: 5, per: total }, { unit: characters, max: 10, per: total }] }
+        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [usd=0.0003/total] }
+        - { id: few, digest: "${digest(KEYS.few)}", limits: [seconds=5/total, characters=10/total] }
   - { use: ./quiet.ts, for: { models: ["turned/*"] } }
   - zdr
   - limits

@@ -112,7 +112,7 @@ middleware:
       keys:
         - { id: alice, digest: "${digest(KEYS.alice)}" }
         - { id: narrow, digest: "${digest(KEYS.narrow)}", models: ["demo/*"] }
-        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [{ unit: usd, max: "0.0001", per: total }] }
+        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [usd=0.0001/total] }
   - zdr
   - limits
   - usage

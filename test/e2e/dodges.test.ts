@@ -1,4 +1,5 @@
 // What a client might try in order not to pay, or to see what others paid.
+import { limitText } from "../../src/plugin/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { parse } from "../../src/lib/key.ts";
@@ -32,7 +33,7 @@ afterAll(async () => {
 });
 
 async function keyOf(at: LocalGateway, nano: number, more: object = {}) {
-  const limits = [{ unit: "nano_usd", max: nano, per: "total" }];
+  const limits = [limitText({ unit: "nano_usd", max: nano, per: "total" })];
   const { secret } = (await at.ask("keys.create", { limits, ...more } as JsonObject)) as {
     secret: string;
   };

@@ -1,4 +1,5 @@
 // What gateways on one PostgreSQL do for their clients while the database is away, and for one another while it is there.
+import { limitText } from "../../src/plugin/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -188,7 +189,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
 
   it("keys with slices go on, within them, and are told later; keys without are refused at once", async () => {
     const worth = 40;
-    const limits = [{ unit: "nano_usd", max: worth * EACH, per: "total" }];
+    const limits = [limitText({ unit: "nano_usd", max: worth * EACH, per: "total" })];
     const { secret: key } = (await command(0, "keys.create", { name: "rich", limits })) as {
       secret: string;
     };

@@ -1,5 +1,6 @@
 // A key that is revoked while one gateway is cut off from the database: where nothing new goes on without it, that gateway serves none of its calls; where keys with
 // slices go on, it does so for a while that the operator has set, and not after it.
+import { limitText } from "../../src/plugin/limit.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { JsonObject } from "tollgate/plugin";
 import { json, upstream, type TestUpstream } from "tollgate/testing";
@@ -44,7 +45,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     });
     const { secret } = (await fleet.nodes[0]!.daemon!.ask("keys.create", {
       name: "leaver",
-      limits: [{ unit: "nano_usd", max: 100_000 * EACH, per: "total" }],
+      limits: [limitText({ unit: "nano_usd", max: 100_000 * EACH, per: "total" })],
     } as JsonObject)) as { secret: string };
     return { fleet, draw: (i: number) => drawn(fleet, i, secret) };
   };

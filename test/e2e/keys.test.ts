@@ -1,4 +1,5 @@
 // What a key may do, set with the command line and held to by a running daemon; what a client is told when it may not.
+import { limitText } from "../../src/plugin/limit.ts";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -69,7 +70,7 @@ async function atOnce(ask: () => Promise<Response>): Promise<Response[]> {
 const idOf = (key: string) => parse(key)!.id;
 
 /** The same on the control socket, where the test is not about flags. */
-async function quickly(...limits: object[]): Promise<string> {
+async function quickly(...limits: string[]): Promise<string> {
   return ((await at.ask("keys.create", { limits } as never)) as { secret: string }).secret;
 }
 
@@ -193,7 +194,7 @@ describe("what SDKs read of a limit", () => {
   it.each(["chat", "responses", "images"] as const)("OpenAI's, %s", async (which) => {
     const client = new OpenAI({
       baseURL: `${at.url}/v1`,
-      apiKey: await quickly({ unit: "requests", max: 1, per: "minute" }),
+      apiKey: await quickly("requests=1/minute"),
       maxRetries: 0,
     });
     const create = {
@@ -229,7 +230,7 @@ describe("what SDKs read of a limit", () => {
   it("Anthropic's", async () => {
     const client = new Anthropic({
       baseURL: at.url,
-      apiKey: await quickly({ unit: "requests", max: 1, per: "minute" }),
+      apiKey: await quickly("requests=1/minute"),
       maxRetries: 0,
     });
     const create = () =>
@@ -253,7 +254,8 @@ describe("what SDKs read of a limit", () => {
 describe("budgets", () => {
   /** Two answers at 300,000 and 3,000,000 nano-dollars: 0.0033 together. */
   const EACH = 3_300_000;
-  const worth = (answers: number) => ({ unit: "nano_usd", max: EACH * answers, per: "day" });
+  const worth = (answers: number) =>
+    limitText({ unit: "nano_usd", max: EACH * answers, per: "day" });
   const budgeted = async (hold: string) => {
     await at.write(yaml(up.url, hold));
     await at.line((line) => line.msg === "reloaded" && (line["generation"] as number) > generation);
@@ -277,11 +279,11 @@ describe("budgets", () => {
 
   it("hard: nothing that could overrun it is sent, and an answer without a cap gets one", async () => {
     await budgeted("hard");
-    const key = await quickly({ unit: "nano_usd", max: 62_000_000, per: "day" });
+    const key = await quickly("usd=0.062/day");
     // The worst case: 4,096 tokens at 15 dollars a million.
     expect((await ask(key, { max_tokens: undefined })).status).toBe(200);
     expect(up.requests.at(-1)!.json().max_tokens).toBe(4096);
-    const tight = await quickly({ unit: "nano_usd", max: 61_000_000, per: "day" });
+    const tight = await quickly("usd=0.061/day");
     const before = up.requests.length;
     expect((await ask(tight, { max_tokens: undefined })).status).toBe(429);
     expect(up.requests.length).toBe(before);

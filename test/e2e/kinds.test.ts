@@ -120,7 +120,7 @@ let spoken: Buffer;
 beforeAll(async () => {
   const limited = EACH.map(
     ([kind, { unit }]) =>
-      `        - { id: ${kind}, digest: "${digest(`${kind}-key`)}", limits: [{ unit: ${unit}, max: 0, per: total }] }`,
+      `        - { id: ${kind}, digest: "${digest(`${kind}-key`)}", limits: [${unit}=0/total] }`,
   );
   at = await startGateway({
     env: { T: TOKEN },

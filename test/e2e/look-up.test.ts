@@ -48,7 +48,7 @@ models:
     const made = (await at.ask("keys.create", {
       name: "laptop",
       labels: { team: "web" },
-      limits: [{ unit: "requests", max: 2, per: "day" }],
+      limits: ["requests=2/day"],
     })) as unknown as { secret: string; key: { id: string } };
     other = { id: made.key.id, secret: made.secret };
   });

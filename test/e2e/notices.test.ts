@@ -79,7 +79,7 @@ it("keys: made, given a new secret, ended; and the first one of all", async () =
 
 it("a budget: each part of it that is crossed, once, whichever process crosses it", async () => {
   const { key, secret } = (await at.ask("keys.create", {
-    limits: [{ unit: "requests", max: 40, per: "day" }],
+    limits: ["requests=40/day"],
   })) as { key: { id: string }; secret: string };
   const statuses: number[] = [];
   for (let round = 0; round < 5; round++)

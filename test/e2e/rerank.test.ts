@@ -77,9 +77,9 @@ middleware:
       keys:
         - { id: alice, digest: "${digest(KEYS.alice)}" }
         - { id: narrow, digest: "${digest(KEYS.narrow)}", models: ["demo/*"] }
-        - { id: few, digest: "${digest(KEYS.few)}", limits: [{ unit: searches, max: 3, per: total }] }
-        - { id: long, digest: "${digest(KEYS.long)}", limits: [{ unit: searches, max: 5, per: total }] }
-        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [{ unit: usd, max: "0.003", per: total }] }
+        - { id: few, digest: "${digest(KEYS.few)}", limits: [searches=3/total] }
+        - { id: long, digest: "${digest(KEYS.long)}", limits: [searches=5/total] }
+        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [usd=0.003/total] }
   - zdr
   - limits
   - usage

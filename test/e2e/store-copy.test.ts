@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
     const { dir, key } = first;
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
     const fleet = `${dir}/fleet.yaml`;
-    const limits = [{ unit: "requests", max: 8, per: "month" }];
+    const limits = ["requests=8/month"];
     const { secret } = (await first.ask("keys.create", { name: "eight", limits })) as {
       secret: string;
     };

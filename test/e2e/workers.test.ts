@@ -143,7 +143,7 @@ const served = (got: readonly Got[]) => got.filter(({ status }) => status === 20
 const statusOf = async (gateway: Daemon) => (await gateway.ask("status")) as unknown as Status;
 const pidsOf = async (gateway: Daemon) => (await statusOf(gateway)).workers!.map(({ pid }) => pid);
 
-async function keyWith(gateway: Daemon, limits: object[]): Promise<string> {
+async function keyWith(gateway: Daemon, limits: string[]): Promise<string> {
   const made = await gateway.ask("keys.create", { name: "limited", limits: limits as never });
   return (made as { secret: string }).secret;
 }
@@ -176,16 +176,16 @@ describe("workers: 2", () => {
     expect(gateway.log.filter(({ msg }) => msg === "listening")).toHaveLength(1);
 
     // A hundred tokens are a tenth of a cent, held and then used.
-    const budget = await keyWith(gateway, [{ unit: "nano_usd", max: 50_000_000, per: "total" }]);
+    const budget = await keyWith(gateway, ["usd=0.05/total"]);
     const paid = await many(500, gateway, { key: budget });
     expect(processes(paid)).toBe(2);
     expect(served(paid)).toBe(50);
     expect(paid.filter(({ status }) => status === 429)).toHaveLength(450);
 
-    const rate = await keyWith(gateway, [{ unit: "requests", max: 6, per: "minute" }]);
+    const rate = await keyWith(gateway, ["requests=6/minute"]);
     expect(served(await many(60, gateway, { key: rate }))).toBe(6);
 
-    const few = await keyWith(gateway, [{ unit: "concurrent", max: 5, per: "open" }]);
+    const few = await keyWith(gateway, ["concurrent=5"]);
     const streams = await many(40, gateway, { key: few, stream: true });
     expect(served(streams)).toBe(5);
     up.letGo();
@@ -204,7 +204,7 @@ describe("workers: 2", () => {
   it("a worker dies in mid-stream: its calls are settled, the others go on", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
-    const key = await keyWith(gateway, [{ unit: "concurrent", max: 8, per: "open" }]);
+    const key = await keyWith(gateway, ["concurrent=8"]);
     const streams = await many(8, gateway, { key, stream: true });
     expect([served(streams), processes(streams)]).toEqual([8, 2]);
     expect((await ask(gateway, { key })).status).toBe(429);

@@ -11,7 +11,7 @@ export const KEPT_STATES = join(import.meta.dirname, "../fixtures/state");
 export const keptYaml = `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
-accounts: { research: { limits: [{ unit: usd, max: "100", per: total }] } }
+accounts: { research: { limits: [usd=100/total] } }
 providers:
   demo: { use: demo, models: { echo: { price: { input: "0.50", output: "1.50" } } } }
 `;
@@ -32,7 +32,7 @@ export async function told(daemon: Pick<Daemon, "ask">): Promise<JsonObject> {
 
 /** What an operator and clients do in a first hour. */
 async function live(daemon: Daemon): Promise<void> {
-  const limits = [{ unit: "nano_usd", max: 1_000_000_000, per: "total" }];
+  const limits = ["usd=1/total"];
   const made = (await daemon.ask("keys.create", {
     name: "team",
     account: "research",

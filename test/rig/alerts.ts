@@ -76,7 +76,7 @@ export const rig: Rig = {
     try {
       const max = Math.floor(requests * 0.8);
       const { secret } = (await at.ask("keys.create", {
-        limits: [{ unit: "requests", max, per: "total" }],
+        limits: [`requests=${max}/total`],
       })) as { secret: string };
       for (let round = 0; round <= kills; round++) {
         const here = at;

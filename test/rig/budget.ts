@@ -1,6 +1,7 @@
 // Many requests at once on a budget that is worth a few: a key's own, one that keys of nested accounts of gateway.yaml share, or one of a
 // team's twenty keys under its organisation's smaller one, which commands made and moved. Exactly so many are served. With the plug
 // pulled meanwhile, never more than that.
+import { limitText } from "../../src/plugin/limit.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +30,7 @@ const KEYS = 20;
 const accountsOf = (rounds: number, worth: number): string =>
   Array.from({ length: rounds }, (_, i) => {
     const limits = (most: number) =>
-      `limits: [{ unit: nano_usd, max: ${most * EACH}, per: total }]`;
+      `limits: [${limitText({ unit: "nano_usd", max: most * EACH, per: "total" })}]`;
     return shapeOf(i) !== "file"
       ? ""
       : `
@@ -63,7 +64,7 @@ interface Made {
 async function made(daemon: Daemon, round: number, worth: number): Promise<Made> {
   const shape = shapeOf(round);
   if (shape === "store") return team(daemon, round, worth);
-  const own = { limits: [{ unit: "nano_usd", max: worth * EACH, per: "total" }] };
+  const own = { limits: [limitText({ unit: "nano_usd", max: worth * EACH, per: "total" })] };
   const grants =
     shape === "own"
       ? [own]
@@ -78,7 +79,9 @@ async function team(daemon: Daemon, round: number, worth: number): Promise<Made>
     string,
     string,
   ];
-  const limits = (most: number) => [{ unit: "nano_usd", max: most * EACH, per: "total" }];
+  const limits = (most: number) => [
+    limitText({ unit: "nano_usd", max: most * EACH, per: "total" }),
+  ];
   const more = Math.ceil(worth * 1.25);
   await daemon.ask("accounts.create", { id: org, limits: limits(worth) });
   await daemon.ask("accounts.create", { id: wing, parent: org });

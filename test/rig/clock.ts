@@ -122,7 +122,7 @@ function rating(daemon: Daemon, jumps: number, wrong: string[]): () => Promise<v
   let last = began;
   let key: string | undefined;
   return async () => {
-    key ??= await keyOf(daemon, { limits: [{ unit: "requests", max: RATE.max, per: "minute" }] });
+    key ??= await keyOf(daemon, { limits: [`requests=${RATE.max}/minute`] });
     const { status } = await ask(daemon, "quick", key);
     const now = performance.now();
     if (status === 200) [served, last] = [served + 1, now];

@@ -1,5 +1,6 @@
 // A database that dies under gateways. With `away: refuse` a call is refused at once, nothing of it is sent, and it is served again soon after the database is back;
 // with `away: journal` keys that have slices are served meanwhile, none of them beyond its limit, and all of it is told soon after. Either way the ledger is the bill.
+import { limitText } from "../../src/plugin/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { json, upstream, type TestUpstream } from "tollgate/testing";
@@ -182,7 +183,7 @@ export const fleetGoesOn = (of: Of): Promise<Verdict> =>
   staged(of, { away: "journal", away_share: "0.2", lease_ms: "3000" }, async (scene) => {
     const { wrong, postgres, url, fleet, ask } = scene;
     const key = async (name: string, worth: number) => {
-      const limits = [{ unit: "nano_usd", max: worth * EACH, per: "total" }];
+      const limits = [limitText({ unit: "nano_usd", max: worth * EACH, per: "total" })];
       const made = await fleet.any().ask("keys.create", { name, limits } as JsonObject);
       return (made as { secret: string }).secret;
     };

@@ -1,5 +1,6 @@
 // Many requests at once on a budget that is worth a few, over several daemons on one PostgreSQL: exactly so many are served. With daemons
 // killed meanwhile, never more than that.
+import { limitText } from "../../src/plugin/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { json, upstream } from "tollgate/testing";
@@ -19,8 +20,8 @@ const yaml = (url: string) => `
 frontends: [images]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 accounts:
-  house: { limits: [{ unit: requests, max: 1000000, per: day }] }
-  team: { parent: house, limits: [{ unit: usd, max: 1000000, per: total }] }
+  house: { limits: [requests=1000000/day] }
+  team: { parent: house, limits: [usd=1000000/total] }
 providers:
   pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
 `;
@@ -150,7 +151,7 @@ export async function fleetBudget(of: {
   await planted(of.plant ?? "", (text) => postgres.sql(url, text));
   for (let round = 0; round < of.rounds; round++) {
     up.forget();
-    const limits = [{ unit: "nano_usd", max: of.worth * EACH, per: "total" }];
+    const limits = [limitText({ unit: "nano_usd", max: of.worth * EACH, per: "total" })];
     const made = await fleet
       .any()
       .ask("keys.create", { name: `round ${round}`, account: "team", limits });

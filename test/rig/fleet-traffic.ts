@@ -1,4 +1,5 @@
 // Clients of a fleet, at a pace of their own: each asks its gateway or any other, and every fourth draws on a budget that is worth little.
+import { limitText } from "../../src/plugin/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import type { Fleet } from "../kit/fleet.ts";
@@ -83,7 +84,7 @@ export class Traffic {
   async #made(): Promise<(Tight & { secret: string }) | undefined> {
     const tag = `b${this.#count++}`;
     const worth = BigInt(WORTH) * PICTURE;
-    const limits = [{ unit: "nano_usd", max: Number(worth), per: "total" }];
+    const limits = [limitText({ unit: "nano_usd", max: Number(worth), per: "total" })];
     const late = sleep(8_000, undefined, { ref: false });
     const asked = running(this.#fleet, this.#chanced)
       .daemon!.ask("keys.create", { name: tag, limits } as JsonObject)

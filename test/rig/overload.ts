@@ -203,7 +203,7 @@ async function apart(
   wrong: string[],
   tell: (line: string) => void,
 ) {
-  const greedy = await keyOf(daemon, [{ unit: "requests", max: LIMIT * 60, per: "minute" }]);
+  const greedy = await keyOf(daemon, [`requests=${LIMIT * 60}/minute`]);
   const modest = await keyOf(daemon, []);
   const ms = Math.max(5, of.seconds / 2) * 1_000;
   const alone = await openLoop({ perSecond: 5, ms, ask: () => ask(modest) });
@@ -235,7 +235,7 @@ async function apart(
   return { alone: Math.round(before!), beside: Math.round(after!) };
 }
 
-async function keyOf(daemon: Daemon, limits: object[]): Promise<string> {
+async function keyOf(daemon: Daemon, limits: string[]): Promise<string> {
   const made = (await daemon.ask("keys.create", { name: "rig", limits: limits as never })) as {
     secret: string;
   };

@@ -2,14 +2,12 @@
 import {
   defineMiddleware,
   LIMIT,
-  limitFlaw,
   limitOf,
   type Entry,
   type Identity,
   type Limit,
   type LimitCount,
   type LedgerQuery,
-  type Problem,
   type RequestRecord,
   type TotalsBy,
 } from "tollgate/plugin";
@@ -29,18 +27,12 @@ export const tokens = defineMiddleware({
       account: { type: "string", "x-account": true, description: "What they draw on" },
     },
   },
-  *check({ limits }) {
-    for (const [i, limit] of limits.entries()) {
-      const flaw = limitFlaw(limit);
-      is<Same<typeof flaw, Problem | undefined>>();
-      if (flaw) yield { ...flaw, path: `/limits/${i}${flaw.path}` };
-    }
-    // @ts-expect-error  the form of a limit is checked before
-    limitFlaw({ unit: "rockets", max: 1, per: "day" });
-  },
   setup: ({ limits, account }) => ({
     admit(x, secret) {
       const id = secret ?? "none";
+      is<Same<typeof limits, string[]>>();
+      // @ts-expect-error  a limit is a text
+      limitOf({ unit: "requests", max: 1, per: "day" }, "key:x");
       const own: readonly Limit[] = limits.map((limit) => limitOf(limit, `key:${id}`));
       x.identify({ id, limits: own, account });
       // @ts-expect-error  an account is named; what it may is the host's to say

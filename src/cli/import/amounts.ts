@@ -1,4 +1,5 @@
 // Amounts, durations and limits of other gateways, in our words. Money never passes through a float.
+import { type Limit, limitText, parseLimit } from "../../plugin/limit.ts";
 import type { Said } from "./said.ts";
 
 /** A decimal text times ten to a power: "3e-7" by 6 is "0.3". Undefined: it is no plain number. */
@@ -37,7 +38,7 @@ export function priceIn(...places: readonly Said[]): Record<string, string> | "f
   return amounts.every((amount) => amount === "0") ? "free" : price;
 }
 
-const SPANS: readonly (readonly [RegExp, per: string, exact: boolean])[] = [
+const SPANS: readonly (readonly [RegExp, per: Limit["per"], exact: boolean])[] = [
   [/^(1h|60m)$/, "hour", true],
   [/^(1d|24h|daily)$/i, "day", true],
   [/^(7d|1w|weekly)$/i, "week", true],
@@ -46,20 +47,26 @@ const SPANS: readonly (readonly [RegExp, per: string, exact: boolean])[] = [
 ];
 
 /** A budget in dollars, by the calendar; what is only nearly the same is said. */
-export function budgetOf(max: Said, span: Said): Record<string, unknown> | undefined {
-  const usd = max.text();
-  const amount = usd === undefined ? undefined : shifted(usd, 0);
+export function budgetOf(max: Said, span: Said): string | undefined {
+  const nano = nanoOf(max.text() ?? "");
+  if (nano === undefined) return undefined;
   const said = span.text();
-  if (amount === undefined) return undefined;
-  if (said === undefined) return { unit: "usd", max: amount, per: "total" };
-  const [, per, exact] = SPANS.find(([pattern]) => pattern.test(said)) ?? [
-    undefined,
-    "month",
-    false,
-  ];
+  const [, per, exact] =
+    said === undefined
+      ? ([undefined, "total", true] as const)
+      : (SPANS.find(([pattern]) => pattern.test(said)) ?? ([undefined, "month", false] as const));
   if (!exact)
     span.find("approximate", `a budget of ${said} is counted here by the calendar ${per}`);
-  return { unit: "usd", max: amount, per };
+  const limit = limitText({ unit: "nano_usd", max: nano, per });
+  if (parseLimit(limit)) return limit;
+  max.find("unsupported", "a budget of 1,000,000,000 dollars or more is not a limit here");
+  return undefined;
+}
+
+/** Decimal dollars as nano-dollars, rounded. Undefined: it is no plain number. */
+export function nanoOf(usd: string): bigint | undefined {
+  const [whole, fraction = ""] = shifted(usd, 9)?.split(".") ?? [];
+  return whole === undefined ? undefined : BigInt(whole) + (fraction >= "5" ? 1n : 0n);
 }
 
 /** Requests and tokens a minute, and so many at once. */
@@ -67,11 +74,13 @@ export function ratesOf(
   of: Said,
   names: Readonly<Record<"requests" | "tokens" | "concurrent", string>>,
 ) {
-  const limits: Record<string, unknown>[] = [];
+  const limits: string[] = [];
   for (const unit of ["requests", "tokens", "concurrent"] as const) {
     const max = of.get(names[unit]).number();
     if (max === undefined || max < 1) continue;
-    limits.push({ unit, max: Math.floor(max), per: unit === "concurrent" ? "open" : "minute" });
+    const limit = limitText({ unit, max: Math.floor(max), per: "minute" });
+    if (parseLimit(limit)) limits.push(limit);
+    else of.get(names[unit]).find("unsupported", "it is too large to be a limit here");
   }
   return limits;
 }

@@ -47,7 +47,7 @@ function governance(said: Said, draft: Draft): readonly ImportedKey[] {
       .list()
       .map((each) => [each.get("id").text(), each]),
   );
-  const limitsOf = (of: Said): readonly Record<string, unknown>[] => {
+  const limitsOf = (of: Said): readonly string[] => {
     const budget = budgets.get(of.get("budget_id").text());
     const rate = rates.get(of.get("rate_limit_id").text());
     const money = budget && budgetOf(budget.get("max_limit"), budget.get("reset_duration"));
@@ -86,11 +86,7 @@ function governance(said: Said, draft: Draft): readonly ImportedKey[] {
     .flatMap((key) => virtualKey(key, accountOf, limitsOf));
 }
 
-function accounts(
-  said: Said,
-  draft: Draft,
-  limitsOf: (of: Said) => readonly Record<string, unknown>[],
-) {
+function accounts(said: Said, draft: Draft, limitsOf: (of: Said) => readonly string[]) {
   const ids = new Map<string, string>();
   for (const [list, above] of [
     ["customers", undefined],
@@ -116,7 +112,7 @@ function accounts(
 function virtualKey(
   key: Said,
   accountOf: (of: Said) => string | undefined,
-  limitsOf: (of: Said) => readonly Record<string, unknown>[],
+  limitsOf: (of: Said) => readonly string[],
 ): readonly ImportedKey[] {
   const value = key.get("value").text();
   const name = key.get("name").text() ?? key.get("id").text();
@@ -163,14 +159,8 @@ function virtualKey(
       ...(name !== undefined && { name }),
       ...(account !== undefined && { account }),
       ...(models.length > 0 && { models }),
-      ...(limits.length > 0 && { limits: limits.map(counted) as readonly JsonObject[] }),
+      ...(limits.length > 0 && { limits }),
       ...(off && { revoked: true }),
     },
   ];
 }
-
-/** As the store counts it: a budget in whole nano-dollars. */
-const counted = (limit: Record<string, unknown>): Record<string, unknown> =>
-  limit["unit"] === "usd"
-    ? { ...limit, unit: "nano_usd", max: Number(parseDecimal(String(limit["max"]), 9)) }
-    : limit;

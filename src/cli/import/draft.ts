@@ -29,7 +29,7 @@ export interface DraftRoute {
 export interface DraftAccount {
   readonly parent?: string | undefined;
   readonly name?: string | undefined;
-  readonly limits?: readonly Record<string, unknown>[];
+  readonly limits?: readonly string[];
   readonly models?: readonly string[] | undefined;
 }
 

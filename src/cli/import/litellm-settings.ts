@@ -21,7 +21,7 @@ const LITELLM: Rules = {
   ],
   max_budget: [
     "manual",
-    "give an account that limit, and put keys into it: accounts: { all: { limits: [{ unit: usd, … }] } }",
+    "give an account that limit, and put keys into it: accounts: { all: { limits: [usd=…/month] } }",
   ],
   budget_duration: ["manual", "it belongs to max_budget"],
   ssl_verify: [

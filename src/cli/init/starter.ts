@@ -64,7 +64,7 @@ export async function starter(of: Starting): Promise<string> {
       : [`ledger: { keep: ${keep} }                            # then sums stand for rows`]),
     ...(budget === undefined
       ? []
-      : [`defaults: { limits: [{ unit: usd, max: "${budget}", per: month }] }  # of each new key`]),
+      : [`defaults: { limits: [usd=${budget}/month] }  # of each new key`]),
   ];
   const own = of.server === undefined ? [] : [serverOf(of.server)];
   return [modeline, "", ...settings, ...more, "providers:", [...blocks, ...own].join("\n")].join(

@@ -4,17 +4,19 @@ import { MOST_LEVELS } from "../../config/accounts.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { AccountRecord } from "../../plugin/account.ts";
-import type { LimitCount } from "../../plugin/limit.ts";
 import { AccountTree, type TreeAccount } from "./account-tree.ts";
 import {
   type Around,
   changed,
-  checked,
   labelsOf,
   limitsOf,
+  parsed,
   mustBeAt,
   mustStand,
   said,
+  type ShownCount,
+  shownCount,
+  shownLimits,
   warnings,
 } from "./grants.ts";
 import { answering } from "./input.ts";
@@ -22,7 +24,10 @@ import type { Shelf } from "./shelf.ts";
 import type { InputOf } from "./table.ts";
 
 /** An account as it is shown. Times are Unix milliseconds. */
-export interface ShownAccount extends TreeAccount {
+export interface ShownAccount extends Omit<TreeAccount, "limits" | "defaults"> {
+  /** Each as in usd=5/month. */
+  readonly limits?: readonly string[];
+  readonly defaults?: { readonly limits: readonly string[] };
   /** From the outermost on: "acme/research". */
   readonly path: string;
   /** broken: what it stands in is not there, so its keys may use nothing. */
@@ -32,7 +37,7 @@ export interface ShownAccount extends TreeAccount {
   /** How many keys draw on it directly. */
   readonly keys: number;
   /** What its own limits have counted; absent where it has none, or the store cannot tell. */
-  readonly counted?: readonly LimitCount[];
+  readonly counted?: readonly ShownCount[];
 }
 
 type Wanted = InputOf<"accounts.create"> | InputOf<"accounts.update">;
@@ -133,12 +138,13 @@ class AccountDesk {
   /** What is said takes the place of what was. */
   #grants(input: Wanted, before: TreeAccount): Omit<TreeAccount, "id" | "version"> {
     const scope = `account:${input.id}`;
-    for (const limit of input.defaults?.limits ?? []) checked(limit, scope);
     return {
       parent: said(input.parent, before.parent),
       name: said(input.name, before.name),
-      limits: changed(input.limits, before.limits, (limits) => limitsOf(limits, scope)),
-      defaults: said(input.defaults, before.defaults),
+      limits: changed(input.limits, before.limits, (limits) => limitsOf(parsed(limits), scope)),
+      defaults: changed(input.defaults, before.defaults, ({ limits }) => ({
+        limits: parsed(limits),
+      })),
       models: said(input.models, before.models),
       frontends: said(input.frontends, before.frontends),
       privacy: said(input.privacy, before.privacy),
@@ -215,15 +221,16 @@ class AccountDesk {
     const counted = await this.#shelf.counted(accounts.flatMap(({ limits }) => limits ?? []));
     const { accounts: file, stands } = this.#around();
     let at = 0;
-    return accounts.map((account) => {
-      const own = counted.slice(at, (at += account.limits?.length ?? 0));
+    return accounts.map(({ limits, defaults, ...account }) => {
+      const own = counted.slice(at, (at += limits?.length ?? 0));
       return {
         ...account,
+        ...shownLimits({ limits, defaults }),
         path: tree.path(account.id),
         state: tree.closed(account.id) ?? "valid",
         ...(file.has(account.id) && { from: stands(account.id) }),
         keys: held.get(account.id)?.size ?? 0,
-        ...(own.length > 0 && { counted: own }),
+        ...(own.length > 0 && { counted: own.map(shownCount) }),
       };
     });
   }

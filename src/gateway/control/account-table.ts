@@ -1,9 +1,9 @@
 // Commands of accounts, as the table has them.
+import { LIMIT } from "../../plugin/limit.ts";
 import {
   answer,
   flag,
   LABELS,
-  LIMIT,
   LIMITS,
   orNone,
   printed,

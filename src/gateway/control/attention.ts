@@ -8,14 +8,12 @@ import { standsIn } from "../requests/series-choice.ts";
 import type { Stats } from "../requests/stats.ts";
 import type { Status, UnreachablePlugin } from "../types.ts";
 import type { AccountTree } from "./account-tree.ts";
+import { type ShownCount, shownCount } from "./grants.ts";
 import { answering } from "./input.ts";
 import type { Shelf } from "./shelf.ts";
 
 /** A limit that is used up by 80% or more. */
-interface FullLimit extends Pick<
-  LimitCount,
-  "unit" | "max" | "per" | "used" | "held" | "resetsAt"
-> {
+interface FullLimit extends Omit<ShownCount, "scope" | "left"> {
   /** What the limit belongs to, and its ID. */
   readonly of: "key" | "account";
   readonly id: string;
@@ -245,21 +243,10 @@ const budgetsOf = (whose: Whose, limits: readonly Limit[] | undefined, path: str
 const shareOf = ({ used, max }: LimitCount): number =>
   Number(max) === 0 ? 0 : Number(used) / Number(max);
 
-const fullOf = (
-  { unit, max, per, used, held, resetsAt }: LimitCount,
-  whose: Whose,
-  share: number,
-): AttentionItem => ({
-  kind: "budget",
-  severity: share >= 1 ? "bad" : "warn",
-  ...whose,
-  unit,
-  max,
-  per,
-  used,
-  held,
-  resetsAt,
-});
+const fullOf = (count: LimitCount, whose: Whose, share: number): AttentionItem => {
+  const { scope: _, left: __, ...shown } = shownCount(count);
+  return { kind: "budget", severity: share >= 1 ? "bad" : "warn", ...whose, ...shown };
+};
 
 /** In the last 30 days. A month of counts takes a moment to read. */
 function usedModels(stats: AttentionOf["stats"], now: number): ReadonlySet<string> {

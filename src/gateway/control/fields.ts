@@ -1,6 +1,6 @@
 // The members that inputs and answers of commands are made of.
 import type { JSONSchema } from "json-schema-to-ts";
-import { LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/limit-words.ts";
+import { LIMIT } from "../../plugin/limit.ts";
 
 export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
@@ -84,23 +84,6 @@ export const LABELS = {
   propertyNames: printable,
   additionalProperties: { type: "string", ...printable },
   description: "Kept with every ledger row of it",
-} as const;
-
-export const LIMIT = {
-  type: "object",
-  additionalProperties: false,
-  required: ["unit", "max", "per"],
-  properties: {
-    unit: {
-      enum: LIMIT_UNITS,
-      description: "What is counted",
-    },
-    max: whole("How much there may be of it"),
-    per: {
-      enum: LIMIT_SPANS,
-      description: "The time in which it is counted; open, and only that, goes with concurrent",
-    },
-  },
 } as const;
 
 export const LIMITS = { type: "array", items: LIMIT, description: "What it may use up" } as const;

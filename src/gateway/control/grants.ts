@@ -4,7 +4,7 @@ import { fail } from "../../model/error.ts";
 import type { KeyDefaults, KeyLimit } from "../../plugin/account.ts";
 import type { AccountConfig } from "../../config/types.ts";
 import type { Identity } from "../../plugin/identity.ts";
-import type { Limit } from "../../plugin/limit.ts";
+import { type Limit, limitOf, limitText, type LimitCount } from "../../plugin/limit.ts";
 import type { AccountTree } from "./account-tree.ts";
 
 /** What grants are compared with. What they name of models may come later; an account must be there. */
@@ -64,21 +64,19 @@ export function warnings(
 
 /** Undefined: none. */
 export const limitsOf = (limits: readonly KeyLimit[], scope: string): Limit[] | undefined =>
-  limits.length > 0 ? limits.map((limit) => checked(limit, scope)) : undefined;
+  limits.length > 0 ? limits.map((limit) => ({ scope, ...limit })) : undefined;
+
+/** The limits of a command's input. An amount that a number can hold exactly is kept as a number. */
+export const parsed = (limits: readonly string[]): KeyLimit[] =>
+  limits.map((text) => {
+    const { scope: _, max, ...limit } = limitOf(text, "");
+    return { ...limit, max: max <= Number.MAX_SAFE_INTEGER ? Number(max) : max };
+  });
 
 export const labelsOf = (
   labels: Readonly<Record<string, unknown>> | undefined,
 ): Record<string, string> | undefined =>
   labels && Object.keys(labels).length > 0 ? (labels as Record<string, string>) : undefined;
-
-export function checked({ unit, max, per }: KeyLimit, scope: string): Limit {
-  if ((unit === "concurrent") !== (per === "open"))
-    fail("invalid", "/limits: concurrent is counted while requests are open, and only that is.", {
-      param: "/limits",
-      code: "bad_input",
-    });
-  return { scope, unit, max, per };
-}
 
 /** The same of what is kept in another form than it is said in; an empty one is none. */
 export const changed = <S, T>(
@@ -90,3 +88,26 @@ export const changed = <S, T>(
 /** What an update says in place of what was: null takes it away, what it does not say stays. */
 export const said = <T>(now: T | null | undefined, before: T | undefined): T | undefined =>
   now === undefined ? before : (now ?? undefined);
+
+/** How far a limit is used, in an answer. `max`, `used`, `held` and `left` count `unit`; nano_usd is a billionth of a dollar. */
+export interface ShownCount extends Omit<LimitCount, "per"> {
+  /** As in usd=5/month. */
+  readonly limit: string;
+}
+
+export const shownCount = ({ per, ...count }: LimitCount): ShownCount => ({
+  ...count,
+  limit: limitText({ ...count, per }),
+});
+
+/** The limits and the new keys' limits of a record, as texts. */
+export const shownLimits = ({
+  limits,
+  defaults,
+}: {
+  limits?: readonly KeyLimit[] | undefined;
+  defaults?: KeyDefaults | undefined;
+}) => ({
+  ...(limits && { limits: limits.map(limitText) }),
+  ...(defaults && { defaults: { limits: defaults.limits.map(limitText) } }),
+});

@@ -12,9 +12,13 @@ import {
   changed,
   labelsOf,
   limitsOf,
+  parsed,
   mustBeAt,
   mustStand,
   said,
+  type ShownCount,
+  shownCount,
+  shownLimits,
   warnings,
 } from "./grants.ts";
 import { answering } from "./input.ts";
@@ -23,11 +27,13 @@ import type { Shelf } from "./shelf.ts";
 import type { InputOf } from "./table.ts";
 
 /** A key as it may be shown. Times are Unix milliseconds. */
-export interface ShownKey extends Omit<KeyRecord, "digest"> {
+export interface ShownKey extends Omit<KeyRecord, "digest" | "limits"> {
+  /** Each as in usd=5/month. */
+  readonly limits?: readonly string[];
   readonly state: "valid" | "expired" | "revoked";
   readonly version: number;
   /** What its limits have counted, and shown alone those of its accounts too; absent where the store cannot tell. */
-  readonly counted?: readonly LimitCount[];
+  readonly counted?: readonly ShownCount[];
 }
 
 export const keyCommands = (shelf: Shelf, around: () => Around, now: () => number = wallClock) =>
@@ -135,7 +141,9 @@ class KeyDesk {
       frontends: said(input.frontends, key.frontends),
       privacy: said(input.privacy, key.privacy),
       account: said(input.account, key.account),
-      limits: changed(input.limits, key.limits, (limits) => limitsOf(limits, `key:${key.id}`)),
+      limits: changed(input.limits, key.limits, (limits) =>
+        limitsOf(parsed(limits), `key:${key.id}`),
+      ),
       labels: changed(input.labels, key.labels, labelsOf),
       expires,
     });
@@ -198,7 +206,8 @@ class KeyDesk {
     tree: AccountTree,
     defaults: boolean,
   ): { record: KeyRecord; warned: string[] } {
-    const { name, models, frontends, privacy, account, expires, limits = [], labels } = input;
+    const { name, models, frontends, privacy, account, expires, labels } = input;
+    const limits = parsed(input.limits ?? []);
     mustStand(account, tree, "/account");
     const usual =
       (input.defaults ?? defaults) ? tree.defaults(account, this.#around().defaults) : [];
@@ -245,13 +254,14 @@ class KeyDesk {
       : [];
   }
 
-  #shown({ digest: _, ...key }: KeyRecord, counted: readonly LimitCount[] = []): ShownKey {
+  #shown({ digest: _, limits, ...key }: KeyRecord, counted: readonly LimitCount[] = []): ShownKey {
     const { revoked, expires } = key;
     return {
       ...key,
+      ...shownLimits({ limits }),
       state: this.#ended(revoked) ? "revoked" : this.#ended(expires) ? "expired" : "valid",
       version: key.version ?? 1,
-      ...(counted.length > 0 && { counted }),
+      ...(counted.length > 0 && { counted: counted.map(shownCount) }),
     };
   }
 

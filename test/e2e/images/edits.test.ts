@@ -172,7 +172,7 @@ middleware:
       keys:
         - { id: alice, digest: "${digest(KEYS.alice)}" }
         - { id: bob, digest: "${digest(KEYS.bob)}", models: ["demo/*"] }
-        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [{ unit: usd, max: "0.000001", per: total }] }
+        - { id: poor, digest: "${digest(KEYS.poor)}", limits: [usd=0.000001/total] }
   - zdr
   - limits
   - usage

@@ -18,10 +18,10 @@ export const FEATURES: Readonly<Record<string, Feature>> = {
   retention: () => ({ ledger: { keep: "30d" } }),
   accounts: () => ({
     accounts: {
-      acme: { limits: [{ unit: "usd", max: 1_000, per: "month" }], privacy: "required" },
-      research: { parent: "acme", limits: [{ unit: "requests", max: 600, per: "minute" }] },
+      acme: { limits: ["usd=1000/month"], privacy: "required" },
+      research: { parent: "acme", limits: ["requests=600/minute"] },
     },
-    defaults: { limits: [{ unit: "requests", max: 30, per: "minute" }] },
+    defaults: { limits: ["requests=30/minute"] },
   }),
   console: () => ({
     admin: { port: 0, tokens: { ann: { role: "owner", token: "0123456789abcdef01234567" } } },

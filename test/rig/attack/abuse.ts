@@ -236,7 +236,7 @@ const refusals: Attack = {
       ),
     ];
     const key = await site.key(`budget ${site.chance.below(1e9)}`, {
-      limits: [{ unit: "nano_usd", max: 1_000_000_000_000, per: "total" }],
+      limits: ["usd=1000/total"],
     });
     for (const [wire, fields] of asks) {
       const before = site.up.count;

@@ -94,7 +94,7 @@ async function provider() {
 async function keyed(
   daemon: Daemon,
 ): Promise<{ readonly secret: string; rows(): Promise<Entry[]> }> {
-  const limits = [{ unit: "nano_usd", max: 1e15, per: "total" }];
+  const limits = ["usd=1000000/total"];
   const { secret } = (await daemon.ask("keys.create", { limits } as JsonObject)) as {
     secret: string;
   };

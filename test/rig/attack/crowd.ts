@@ -22,8 +22,7 @@ async function served(site: Site, what: string): Promise<string[]> {
     : [`${what}: another key got ${status} after ${ms.toFixed(0)} ms`];
 }
 
-const onePlace = (site: Site) =>
-  site.key(`one ${Math.random()}`, { limits: [{ unit: "concurrent", max: 1, per: "open" }] });
+const onePlace = (site: Site) => site.key(`one ${Math.random()}`, { limits: ["concurrent=1"] });
 
 const bodies: Attack = {
   name: "14 bodies of 31 MB from a key with one place",

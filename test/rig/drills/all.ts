@@ -204,7 +204,7 @@ async function runawayKey() {
   await using at = await stage(DEMO);
   const { secret } = (await at.gateway.ask("keys.create", {
     name: "runaway",
-    limits: [{ unit: "requests", max: 5, per: "day" }],
+    limits: ["requests=5/day"],
   })) as { secret: string };
   const statuses: number[] = [];
   for (let round = 0; round < 20; round++)

@@ -150,7 +150,7 @@ const clocks: Part = async ({ fleet, ask, command }) => {
   const limit = 300;
   const { secret } = await command<{ secret: string }>(0, "keys.create", {
     name: "clocks",
-    limits: [{ unit: "requests", max: limit, per: "hour" }],
+    limits: [`requests=${limit}/hour`],
   });
   let [passed, over] = [0, false];
   const began = performance.now();

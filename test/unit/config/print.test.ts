@@ -28,7 +28,7 @@ admin:
   tokens: { graphs: { role: metrics, token: "\${env:GRAPHS}" }, me: { role: owner, token: literal-secret-of-24-characters } }
 store: { use: sqlite, with: { durability: process } }
 frontends: [messages]
-accounts: { acme: { limits: [{ unit: usd, max: 12.50, per: month }] }, web: { parent: acme, labels: { team: "\${env:MODEL}" } } }
+accounts: { acme: { limits: [usd=12.50/month] }, web: { parent: acme, labels: { team: "\${env:MODEL}" } } }
 observers: [{ use: watch, with: { token: literal-secret-6 } }]
 middleware:
   - auth
@@ -158,9 +158,7 @@ describe("print", () => {
       accounts:
         acme:
           limits:
-            - unit: usd
-              max: 12.5
-              per: month
+            - usd=12.50/month
         web:
           parent: acme
           labels:

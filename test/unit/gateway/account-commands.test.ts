@@ -83,15 +83,25 @@ beforeEach(async () => {
 });
 
 it("an account is made in one of the file, changed, moved and ended, each with its version, and observers hear of it", async () => {
-  const limits = [{ unit: "nano_usd", max: 100, per: "month" }];
+  const limits = ["usd=0.0000001/month"];
   expect(
     await account("create", { id: "web", parent: "wing", limits, models: ["demo/*"] }),
   ).toMatchObject({
     path: "house/wing/web",
     state: "valid",
     version: 1,
-    limits: [{ scope: "account:web", max: 100 }],
-    counted: [{ left: 100, used: 0n, held: 0n }],
+    limits,
+    counted: [
+      {
+        scope: "account:web",
+        limit: limits[0],
+        unit: "nano_usd",
+        max: 100,
+        left: 100,
+        used: 0n,
+        held: 0n,
+      },
+    ],
   });
   expect(await account("update", { id: "web", name: "Web", version: 1 })).toMatchObject({
     version: 2,
@@ -160,7 +170,7 @@ it("what cannot be is refused by name", async () => {
   expect(
     await said("accounts.create", {
       id: "z",
-      limits: [{ unit: "concurrent", max: 1, per: "day" }],
+      limits: ["concurrent=1/day"],
     }),
   ).toMatch(/bad_input/);
   expect(await said("accounts.update", { id: "b", name: "B", version: 7 })).toMatch(
@@ -187,28 +197,26 @@ it("a store that keeps no accounts says so, and lists those of the file", async 
 });
 
 it("a new key gets the limits that it is made without, of its nearest account first", async () => {
-  const units = (key: ShownKey) =>
-    key.limits?.map(({ unit, max, scope }) => [unit, Number(max), scope === `key:${key.id}`]);
-  expect(units(await keyOf("create", {}))).toEqual([["nano_usd", 5, true]]);
-  expect(units(await keyOf("create", { account: "wing" }))).toEqual([
-    ["requests", 60, true],
-    ["nano_usd", 5, true],
+  expect((await keyOf("create", {})).limits).toEqual(["usd=0.000000005/month"]);
+  expect((await keyOf("create", { account: "wing" })).limits).toEqual([
+    "requests=60/minute",
+    "usd=0.000000005/month",
   ]);
   await account("create", {
     id: "web",
     parent: "wing",
-    defaults: { limits: [{ unit: "nano_usd", max: 9, per: "day" }] },
+    defaults: { limits: ["usd=0.000000009/day"] },
   });
-  expect(units(await keyOf("create", { account: "web" }))).toEqual([
-    ["nano_usd", 9, true],
-    ["requests", 60, true],
+  expect((await keyOf("create", { account: "web" })).limits).toEqual([
+    "usd=0.000000009/day",
+    "requests=60/minute",
   ]);
-  const limits = [{ unit: "requests", max: 1, per: "day" }];
-  expect(units(await keyOf("create", { account: "web", limits }))).toEqual([
-    ["requests", 1, true],
-    ["nano_usd", 9, true],
+  const limits = ["requests=1/day"];
+  expect((await keyOf("create", { account: "web", limits })).limits).toEqual([
+    "requests=1/day",
+    "usd=0.000000009/day",
   ]);
-  expect(units(await keyOf("create", { account: "web", defaults: false }))).toBeUndefined();
+  expect((await keyOf("create", { account: "web", defaults: false })).limits).toBeUndefined();
 });
 
 it("a key is changed without a new secret: what is not said stays, null takes away", async () => {
@@ -219,7 +227,7 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
     defaults: false,
   });
   const { id } = made.key;
-  const limits = [{ unit: "requests", max: 3, per: "day" }];
+  const limits = ["requests=3/day"];
   const { keys: [changed] = [], warnings } = await ask<{ keys: ShownKey[]; warnings: string[] }>(
     "keys.update",
     { id, limits, labels: null, models: ["nowhere/*"], version: 1 },
@@ -228,7 +236,7 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
     id,
     name: "a",
     version: 2,
-    limits: [{ scope: `key:${id}`, max: 3 }],
+    limits,
   });
   expect([changed!.labels, warnings.length]).toEqual([undefined, 1]);
   expect(await store.key(digest(made.secret))).toMatchObject({ models: ["nowhere/*"], version: 2 });
@@ -258,7 +266,7 @@ it("of a rotated key both secrets get what is changed, and the old one lives no 
   const first = await ask<{ key: ShownKey; secret: string }>("keys.create", { defaults: false });
   const { id } = first.key;
   const { secret } = await ask<{ secret: string }>("keys.rotate", { id, overlapMs: 1_000 });
-  const limits = [{ unit: "requests", max: 3, per: "day" }];
+  const limits = ["requests=3/day"];
   await ask("keys.update", { id, limits, expires: now + 9_000_000 });
   const [old, fresh] = await Promise.all(
     [first.secret, secret].map((each) => store.key(digest(each))),
@@ -296,7 +304,7 @@ it("keys of another gateway are taken in by their hashes, once", async () => {
 });
 
 it("what is shown of a key has its own limits' numbers, and alone those of its accounts too", async () => {
-  const limits = [{ unit: "requests", max: 3, per: "day" }];
+  const limits = ["requests=3/day"];
   await account("create", { id: "web", limits });
   const { id } = await keyOf("create", { account: "web", limits, defaults: false });
   const [listed] = (await ask<{ keys: ShownKey[] }>("keys.list", {})).keys;

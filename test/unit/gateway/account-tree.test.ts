@@ -1,5 +1,6 @@
 // The tree of accounts against a model of it, command by command: made, moved, changed and ended while calls are open, over two processes
 // and both stores. Each verdict, each number and each row is what the model says.
+import { limitText } from "../../../src/plugin/limit.ts";
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Reserve, Store } from "tollgate/plugin";
@@ -136,7 +137,7 @@ const some = fc.constantFrom(...IDS, "house");
 const parent = fc.option(some, { nil: undefined });
 const max = fc.option(fc.bigInt(0n, 200n), { nil: undefined });
 const limits = (id: string, most: bigint | undefined) =>
-  most === undefined ? [] : [{ unit: "nano_usd", max: Number(most), per: "total" }];
+  most === undefined ? [] : [limitText({ unit: "nano_usd", max: most, per: "total" })];
 
 const create = fc.tuple(some, parent, max).map(([id, under, most]) =>
   command(`create ${id} in ${under} ${most}`, async (model, real) => {

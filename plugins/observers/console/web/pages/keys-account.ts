@@ -2,7 +2,8 @@
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useAct } from "../act.ts";
-import { LimitBar, LimitFields, limitOf, sayLimit, type TypedLimit, typedOf } from "../limits.ts";
+import { limitFlaw, limitsIn } from "../limit-text.ts";
+import { LimitBar, LimitField } from "../limits.ts";
 import { Select, Text } from "../parts/fields.ts";
 import { Dialog, Drawer } from "../parts/over.ts";
 import { Box, Code, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
@@ -21,9 +22,9 @@ const places = (accounts: readonly Account[], but?: string) => [
 ];
 
 /** What an account says of new keys made in it. */
-const defaultsOf = (limits: readonly TypedLimit[]) => {
-  const said = limits.flatMap((each) => limitOf(each) ?? []);
-  return said.length > 0 ? { limits: said } : undefined;
+const defaultsOf = (text: string) => {
+  const limits = limitsIn(text);
+  return limits.length > 0 ? { limits } : undefined;
 };
 
 export function NewAccount({
@@ -40,13 +41,14 @@ export function NewAccount({
   const [id, name] = useState("");
   const [home, move] = useState(parent);
   const [value, set] = useState<Typed>(typed({}));
-  const [fresh, setFresh] = useState<readonly TypedLimit[]>([]);
+  const [fresh, setFresh] = useState("");
   const [flaw, refuse] = useState<string>();
   const create = useAct<{ warnings: readonly string[] }>("accounts.create");
   const submit = async (event: Event) => {
     event.preventDefault();
-    refuse(flawOf(value));
-    if (flawOf(value)) return;
+    const wrong = flawOf(value) ?? limitFlaw(fresh);
+    refuse(wrong);
+    if (wrong) return;
     const done = await create.run({
       id: id.trim(),
       parent: home || undefined,
@@ -79,10 +81,7 @@ export function NewAccount({
         />
       </div>
       <${Grants} value=${value} set=${set} />
-      <details>
-        <summary class="small quiet">Default limits for new keys in this account</summary>
-        <${LimitFields} value=${fresh} set=${setFresh} />
-      </details>
+      <${LimitField} name="Default limits of new keys" value=${fresh} set=${setFresh} />
       <${Foot}
         flaw=${flaw}
         problem=${create.problem}
@@ -185,7 +184,7 @@ const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] 
       ],
       ["Models", of.models?.join(", ") ?? "as its parent account"],
       ["Privacy", of.privacy ? `Service-ZDR: ${of.privacy}` : "as its parent account"],
-      ["New keys get", of.defaults?.limits.map(sayLimit).join(", ")],
+      ["New keys get", of.defaults?.limits.join(", ")],
       ["Reports", html`<a href=${addressOf("/usage", { by: "key", account: of.id })}>Usage</a>`],
     ]}
   />`;
@@ -203,16 +202,15 @@ function Change({
 }) {
   const [value, set] = useState<Typed>(typed(of));
   const [home, move] = useState(of.parent ?? "");
-  const [fresh, setFresh] = useState<readonly TypedLimit[]>(
-    (of.defaults?.limits ?? []).map(typedOf),
-  );
+  const [fresh, setFresh] = useState((of.defaults?.limits ?? []).join(", "));
   const [flaw, refuse] = useState<string>();
   const [diff, write] = useState<readonly string[]>();
   const update = useAct<{ warnings?: readonly string[] }>("accounts.update");
   const submit = async (event: Event) => {
     event.preventDefault();
-    refuse(flawOf(value));
-    if (flawOf(value)) return;
+    const wrong = flawOf(value) ?? limitFlaw(fresh);
+    refuse(wrong);
+    if (wrong) return;
     if (of.from) return write(accountLines(of, changedTo(of, value, home, defaultsOf(fresh))));
     const version = of.version === undefined ? {} : { version: of.version };
     const done = await update.run({
@@ -231,10 +229,7 @@ function Change({
   return html`<form class="form" onSubmit=${submit}>
     <${Select} name="Parent account" value=${home} set=${move} of=${places(accounts, of.id)} />
     <${Grants} value=${value} set=${set} />
-    <details>
-      <summary class="small quiet">What new keys in it get by default</summary>
-      <${LimitFields} value=${fresh} set=${setFresh} />
-    </details>
+    <${LimitField} name="Default limits of new keys" value=${fresh} set=${setFresh} />
     ${diff && html`<${ToApply} of=${of} lines=${diff} />`}
     <${Foot}
       flaw=${flaw}

@@ -5,14 +5,15 @@ import type { Account } from "./keys-shapes.ts";
 import type { Written } from "./keys-yaml.ts";
 import { Select, Text } from "../parts/fields.ts";
 import { Trouble } from "../parts/plain.ts";
-import { LimitFields, limitOf, type Limit, type TypedLimit, typedOf } from "../limits.ts";
+import { limitFlaw, limitsIn } from "../limit-text.ts";
+import { LimitField } from "../limits.ts";
 
 export interface Typed {
   readonly name: string;
   readonly models: string;
   readonly privacy: string;
   readonly labels: string;
-  readonly limits: readonly TypedLimit[];
+  readonly limits: string;
 }
 
 interface Said {
@@ -20,7 +21,7 @@ interface Said {
   readonly models?: readonly string[];
   readonly privacy?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly limits?: readonly Limit[];
+  readonly limits?: readonly string[];
 }
 
 export const typed = ({ name, models, privacy, labels, limits }: Said): Typed => ({
@@ -30,18 +31,17 @@ export const typed = ({ name, models, privacy, labels, limits }: Said): Typed =>
   labels: Object.entries(labels ?? {})
     .map(([label, word]) => `${label}=${word}`)
     .join(", "),
-  limits: (limits ?? []).map(typedOf),
+  limits: (limits ?? []).join(", "),
 });
 
 const listOf = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
 
 /** Why it cannot be sent; undefined: it can. */
 export const flawOf = ({ limits, labels }: Typed): string | undefined =>
-  limits.some((each) => !limitOf(each))
-    ? "Enter an amount for each limit."
-    : labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
-      ? "Write labels as name=value, for example team=web."
-      : undefined;
+  limitFlaw(limits) ??
+  (labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
+    ? "Write labels as name=value, for example team=web."
+    : undefined);
 
 /** As commands take it. `none`: what stands for a member that says nothing: absent in what is made, null in what is changed. */
 export function saidBy<N extends null | undefined>(of: Typed, none: N) {
@@ -52,7 +52,7 @@ export function saidBy<N extends null | undefined>(of: Typed, none: N) {
     }),
   );
   const models = listOf(of.models);
-  const limits = of.limits.flatMap((each) => limitOf(each) ?? []);
+  const limits = limitsIn(of.limits);
   return {
     name: of.name.trim() || none,
     models: models.length > 0 ? models : none,
@@ -70,10 +70,7 @@ export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void 
       set=${(name: string) => put({ name })}
       placeholder="laptop of Anna"
     />
-    <${LimitFields}
-      value=${value.limits}
-      set=${(limits: readonly TypedLimit[]) => put({ limits })}
-    />
+    <${LimitField} value=${value.limits} set=${(limits: string) => put({ limits })} />
     <${Text}
       name="Models"
       value=${value.models}

@@ -1,5 +1,5 @@
 // Keys and accounts as commands show them, as far as pages read it.
-import type { Counted, Limit } from "../limits.ts";
+import type { Counted } from "../limits.ts";
 import type { Tone } from "../parts/plain.ts";
 
 export interface Key {
@@ -11,7 +11,7 @@ export interface Key {
   readonly frontends?: readonly string[];
   readonly privacy?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly limits?: readonly Limit[];
+  readonly limits?: readonly string[];
   readonly counted?: readonly Counted[];
   readonly created: number;
   readonly expires?: number;
@@ -29,9 +29,9 @@ export interface Account {
   /** "gateway.yaml:12": it is changed there. */
   readonly from?: string;
   readonly keys: number;
-  readonly limits?: readonly Limit[];
+  readonly limits?: readonly string[];
   readonly counted?: readonly Counted[];
-  readonly defaults?: { readonly limits: readonly Limit[] };
+  readonly defaults?: { readonly limits: readonly string[] };
   readonly models?: readonly string[];
   readonly frontends?: readonly string[];
   readonly privacy?: string;
@@ -55,17 +55,9 @@ export const barsOf = ({
   limits = [],
   counted,
 }: {
-  limits?: readonly Limit[];
+  limits?: readonly string[];
   counted?: readonly Counted[];
 }) =>
   limits.map(
-    (limit, at) =>
-      counted?.find(
-        (each) =>
-          each.unit === limit.unit &&
-          each.per === limit.per &&
-          String(each.max) === String(limit.max),
-      ) ??
-      counted?.[at] ??
-      limit,
+    (limit, at) => counted?.find((each) => each.limit === limit) ?? counted?.[at] ?? limit,
   );

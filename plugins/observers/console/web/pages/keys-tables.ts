@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useMemo, useState } from "preact/hooks";
 import { useAsk } from "../data.ts";
-import { type Counted, type Limit, LimitBar } from "../limits.ts";
+import { type Counted, LimitBar } from "../limits.ts";
 import { Check, Select, Text } from "../parts/fields.ts";
 import { Box, Empty, Mark } from "../parts/plain.ts";
 import { Table } from "../parts/table.ts";
@@ -45,7 +45,7 @@ export function AccountTable({
 
 const placeOf = (from: string): string => from.slice(from.lastIndexOf("/") + 1);
 
-const bars = (row: { id: string; limits?: readonly Limit[]; counted?: readonly Counted[] }) =>
+const bars = (row: { id: string; limits?: readonly string[]; counted?: readonly Counted[] }) =>
   (row.limits?.length ?? 0) === 0
     ? html`<span class="faint small">none of its own</span>`
     : html`<div class="stack tight">

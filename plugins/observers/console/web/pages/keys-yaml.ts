@@ -1,24 +1,17 @@
 // An account as gateway.yaml writes it, and a change of one as the lines to apply. Nothing of the page is imported: tests read it too.
-import { decimalOf } from "../decimal.ts";
-
-interface WrittenLimit {
-  readonly unit: string;
-  readonly max: string | number;
-  readonly per: string;
-}
 
 /** What gateway.yaml can say of an account. */
 export interface Written {
   readonly id: string;
   readonly name?: string | undefined;
   readonly parent?: string | undefined;
-  readonly limits?: readonly WrittenLimit[] | undefined;
+  readonly limits?: readonly string[] | undefined;
   readonly models?: readonly string[] | undefined;
   readonly frontends?: readonly string[] | undefined;
   readonly privacy?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly tells?: string | undefined;
-  readonly defaults?: { readonly limits: readonly WrittenLimit[] } | undefined;
+  readonly defaults?: { readonly limits: readonly string[] } | undefined;
 }
 
 /** A word that YAML reads as text and as nothing else stays bare. */
@@ -30,15 +23,9 @@ const word = (text: string): string =>
 
 const list = (of: readonly string[]): string => `[${of.map(word).join(", ")}]`;
 
-const limit = ({ unit, max, per }: WrittenLimit): string => {
-  const usd = unit === "nano_usd";
-  const amount = usd ? decimalOf(String(max)) : String(max);
-  return `{ unit: ${usd ? "usd" : unit}, max: ${amount}, per: ${per} }`;
-};
-
-const limits = (of: readonly WrittenLimit[], depth: string): string[] => [
+const limits = (of: readonly string[], depth: string): string[] => [
   `${depth}limits:`,
-  ...of.map((each) => `${depth}  - ${limit(each)}`),
+  ...of.map((each) => `${depth}  - ${each}`),
 ];
 
 /** Its entry under `accounts:`. */

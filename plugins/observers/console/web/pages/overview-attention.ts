@@ -8,7 +8,7 @@ import { addressOf } from "../place.ts";
 import type { Span } from "../span.ts";
 import type { Sums } from "../shapes.ts";
 import { ago, count, day, moment } from "../words.ts";
-import { sayLimit, sayUsed } from "../limits.ts";
+import { sayUsed } from "../limits.ts";
 
 type Item = { readonly severity: "bad" | "warn" } & (
   | { readonly kind: "ledger"; readonly why: string }
@@ -33,9 +33,9 @@ type Item = { readonly severity: "bad" | "warn" } & (
       readonly of: "key" | "account";
       readonly id: string;
       readonly name?: string;
+      readonly limit: string;
       readonly unit: string;
       readonly max: string | number;
-      readonly per: string;
       readonly used: string | number;
       readonly resetsAt: number;
     }
@@ -97,11 +97,11 @@ const SAID: { readonly [K in Item["kind"]]: (item: Of<K>) => ComponentChildren }
     until > Date.now() ? `It ends ${ago(until)}; until then ` : "Until it answers again, ",
     refuses ? "no request is sent." : "it is tried last.",
   ],
-  budget: ({ of, id, name, used, max, resetsAt, ...limit }) => [
+  budget: ({ of, id, name, limit, unit, used, max, resetsAt }) => [
     link("/keys", { [of]: id }, `${of === "key" ? "Key" : "Account"} ${name ?? id}`),
-    ` has used ${percent(used, max)} of ${sayLimit({ ...limit, max })}. `,
+    ` has used ${percent(used, max)} of ${limit}. `,
     html`<span class="quiet" title=${resetsAt < NEVER ? moment(resetsAt) : ""}
-      >${sayUsed(limit.unit, used)} used${resetsAt < NEVER && `, resets ${ago(resetsAt)}`}.</span
+      >${sayUsed(unit, used)} used${resetsAt < NEVER && `, resets ${ago(resetsAt)}`}.</span
     >`,
   ],
   retirement: ({ model, on, names }) => [

@@ -1,0 +1,149 @@
+// One form of limits everywhere: the text that the command line takes.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { LIMIT, limitText, parseLimit, type Definition, type Limit } from "tollgate/plugin";
+import { builtin } from "../../plugins/index.ts";
+import type { Schema } from "../../src/config/dialect.ts";
+import { WHOLE } from "../../src/config/skeleton.ts";
+import { validate } from "../../src/config/validate.ts";
+import { COMMANDS } from "../../src/gateway/control/table.ts";
+import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/limit-words.ts";
+
+const plugins = await Promise.all(
+  Object.values(builtin)
+    .flatMap((kind) => Object.values(kind))
+    .map(async (load) => (await (load as () => Promise<{ default: Definition }>)()).default),
+);
+const SCHEMAS: readonly (readonly [name: string, schema: unknown])[] = [
+  ["gateway.yaml", WHOLE],
+  ...plugins.map((each) => [`plugin ${each.name}`, "options" in each ? each.options : {}] as const),
+  ...Object.entries(COMMANDS).map(([name, { input }]) => [name, input] as const),
+];
+
+/** Each object in a schema, with its path. */
+function* nodes(of: unknown, path: string): Generator<readonly [string, Record<string, unknown>]> {
+  if (typeof of !== "object" || of === null) return;
+  yield [path, of as Record<string, unknown>];
+  for (const [name, each] of Object.entries(of)) yield* nodes(each, `${path}/${name}`);
+}
+const ALL = SCHEMAS.flatMap(([name, schema]) => [...nodes(schema, name)]);
+
+it("each list of limits, in the config, in options and in commands, takes texts of the one schema", () => {
+  const lists = ALL.filter(
+    ([path, node]) => /\/properties\/limits$/.test(path) && [node["type"]].flat().includes("array"),
+  );
+  expect(lists.length).toBe(13);
+  for (const [path, node] of lists) expect([path, node["items"]]).toEqual([path, LIMIT]);
+  const places = lists.map(([path]) => path.replace(/\/.*/, ""));
+  expect(new Set(places)).toEqual(
+    new Set([
+      "gateway.yaml",
+      "plugin auth",
+      "plugin jwt",
+      "plugin client-certificates",
+      "keys.create",
+      "keys.update",
+      "keys.import",
+      "accounts.create",
+      "accounts.update",
+    ]),
+  );
+});
+
+it("no schema takes a limit in another form", () => {
+  const mappings = ALL.filter(([, { properties: p }]) =>
+    ["unit", "max", "per"].every((name) => Object.hasOwn((p ?? {}) as object, name)),
+  );
+  expect(mappings.map(([path]) => path)).toEqual([]);
+  const alike = ALL.filter(([, { pattern }]) => String(pattern).includes("usd="));
+  for (const [path, node] of alike) expect([path, node]).toEqual([path, LIMIT]);
+});
+
+const span = fc.constantFrom(...LIMIT_SPANS.filter((each) => each !== "open"));
+const limit: fc.Arbitrary<Omit<Limit, "scope">> = fc.oneof(
+  fc.record({
+    unit: fc.constant("nano_usd" as const),
+    max: fc.bigInt(0n, 10n ** 18n - 1n),
+    per: span,
+  }),
+  fc.record({
+    unit: fc.constantFrom(
+      ...LIMIT_UNITS.filter((unit) => unit !== "nano_usd" && unit !== "concurrent"),
+    ),
+    max: fc.nat({ max: 10 ** 15 - 1 }),
+    per: span,
+  }),
+  fc.record({
+    unit: fc.constant("concurrent" as const),
+    max: fc.nat({ max: 10 ** 15 - 1 }),
+    per: fc.constant("open" as const),
+  }),
+);
+
+const accepted = (text: unknown): boolean =>
+  validate(
+    LIMIT as Schema,
+    text as never,
+    () => false,
+    () => ({ text: "", mayShow: true }),
+  ).complaints.length === 0;
+
+it("a limit prints as the text from which it is parsed, exactly", () => {
+  fc.assert(
+    fc.property(limit, (each) => {
+      const text = limitText(each);
+      expect(parseLimit(text)).toEqual(each);
+      expect(limitText(parseLimit(text)!)).toBe(text);
+      expect(accepted(text)).toBe(true);
+    }),
+  );
+});
+
+it("the schema accepts a text exactly if it parses, and nothing that is no text", () => {
+  const part = fc.constantFrom(
+    ...LIMIT_UNITS,
+    ...LIMIT_SPANS,
+    ..."= / 0 1 12.50 0.1234567890 -1 1e3 usd year words 9999999999 9999999999999999".split(" "),
+    " ",
+    "\n",
+    "",
+  );
+  const text = fc.oneof(
+    fc.array(part, { maxLength: 6 }).map((parts) => parts.join("")),
+    fc.tuple(part, part, part).map(([unit, amount, per]) => `${unit}=${amount}/${per}`),
+    fc.tuple(part, part).map(([unit, amount]) => `${unit}=${amount}`),
+  );
+  fc.assert(
+    fc.property(text, (each) => {
+      expect(accepted(each)).toBe(parseLimit(each) !== undefined);
+    }),
+    { numRuns: 1_000 },
+  );
+  for (const other of [{ unit: "usd", max: 300, per: "month" }, 300, null, [], true])
+    expect(accepted(other)).toBe(false);
+});
+
+it.each([
+  "usd=5",
+  "usd=1.0000000001/day",
+  "usd=1e3/day",
+  "usd=1000000000/day",
+  "nano_usd=5/day",
+  "requests=1.5/day",
+  "requests=60",
+  "requests=60/open",
+  "concurrent=4/day",
+  "concurrent=4/open",
+  "x=1/day",
+  "tokens=-1/day",
+  "tokens=1/year",
+  "tokens=1/day\n",
+  " tokens=1/day",
+  "",
+])("%j is no limit", (text) => {
+  expect([parseLimit(text), accepted(text)]).toEqual([undefined, false]);
+});
+
+it("an amount may be written with more digits than it is shown with", () => {
+  expect(limitText(parseLimit("usd=012.50/month")!)).toBe("usd=12.5/month");
+});

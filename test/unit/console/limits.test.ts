@@ -1,0 +1,45 @@
+// The limits that a form of the console accepts are those of the gateway.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import {
+  isLimit,
+  limitFlaw,
+  limitsIn,
+  nameOfLimit,
+} from "../../../plugins/observers/console/web/limit-text.ts";
+import { LIMIT, parseLimit } from "../../../src/plugin/limit.ts";
+
+it("a text is a limit in the console exactly if it is one in the gateway", () => {
+  const limit = fc.stringMatching(new RegExp(LIMIT.pattern));
+  const part = fc.constantFrom("usd", "tokens", "concurrent", "=", "/", "day", "total", "1", ".5");
+  const text = fc.oneof(
+    limit,
+    fc.string(),
+    fc.array(part, { maxLength: 6 }).map((parts) => parts.join("")),
+  );
+  fc.assert(
+    fc.property(text, (each) => {
+      expect(isLimit(each)).toBe(parseLimit(each) !== undefined);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+it("a field holds several, and the first that is wrong is named", () => {
+  expect(limitsIn(" usd=5/month,requests=60/minute\nconcurrent=4 ")).toEqual([
+    "usd=5/month",
+    "requests=60/minute",
+    "concurrent=4",
+  ]);
+  expect(limitFlaw("")).toBeUndefined();
+  expect(limitFlaw("usd=5/month, usd=5")).toMatch(/^"usd=5" is not a limit/);
+});
+
+it.each([
+  ["usd=5.50/month", "Spend per month"],
+  ["requests=60/minute", "Requests per minute"],
+  ["tokens=9/total", "Tokens, lifetime"],
+  ["concurrent=4", "Concurrent requests"],
+])("%s is named %s", (text, name) => {
+  expect(nameOfLimit(text)).toBe(name);
+});
