@@ -320,7 +320,7 @@ test("keys: on the store itself while no gateway runs", async () => {
   expect(shown.out).toMatch(/limits +usd=2\.5\/day/);
   expect(shown.out + shown.err).not.toContain(digest(made.out.trim()));
   const bad = await here.said(["keys", "create", "--limit", "usd=5"]);
-  expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is like")]);
+  expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is a limit such as")]);
   const gone = await here.said(["keys", "revoke", "nobody"]);
   expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('There is no key "nobody"')]);
 });

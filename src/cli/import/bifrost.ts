@@ -1,7 +1,5 @@
 // Bifrost's config.json: providers with their keys, and what governance says of customers, teams and virtual keys.
 import { digest } from "../../lib/key.ts";
-import type { JsonObject } from "../../model/values.ts";
-import { parseDecimal } from "../../money/decimal.ts";
 import { budgetOf, ratesOf } from "./amounts.ts";
 import { bifrostProvider, variable } from "./bifrost-provider.ts";
 import { slug, type Draft } from "./draft.ts";

@@ -22,6 +22,7 @@ import {
   warnings,
 } from "./grants.ts";
 import { answering } from "./input.ts";
+import { meantBy } from "./named-key.ts";
 import { openingOf } from "./opening.ts";
 import type { Shelf } from "./shelf.ts";
 import type { InputOf } from "./table.ts";
@@ -287,22 +288,6 @@ export async function identityOf(
       code: "key_ended",
     });
   return { id, name, models, frontends, privacy, limits, labels, account };
-}
-
-/** By id, by name where only one has it; the newest first: a rotated key is there twice for a while. */
-function meantBy(keys: readonly KeyRecord[], id: string): [KeyRecord, ...KeyRecord[]] {
-  const named = keys.filter((key) => key.name === id);
-  const same = keys.filter((key) => key.id === id);
-  const meant = same.length > 0 ? same : named;
-  if (new Set(meant.map((key) => key.id)).size > 1)
-    fail(
-      "invalid",
-      `Several keys are named "${id}": say the id. ${named.map((key) => key.id).join(", ")}`,
-    );
-  const [first, ...rest] = meant.sort((a, b) => b.created - a.created);
-  return first
-    ? [first, ...rest]
-    : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
 }
 
 const versionOf = ({ version = 1 }: KeyRecord): number => version;

@@ -157,8 +157,7 @@ describe("print", () => {
           on_error: refuse
       accounts:
         acme:
-          limits:
-            - usd=12.50/month
+          limits: [ usd=12.50/month ]
         web:
           parent: acme
           labels:

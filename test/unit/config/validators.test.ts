@@ -52,6 +52,7 @@ test("for any value the same verdict, errors, defaults and secrets", () => {
           const found = {
             secrets: new Set<string>(),
             origins: new Set<string>(),
+            accounts: new Set<string>(),
             paths: new Set<string>(),
           };
           const valid = check.call(found, given);
