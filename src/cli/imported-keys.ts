@@ -188,17 +188,18 @@ function* limitsOf(
   remarks: string[],
 ): Generator<string, void> {
   const own = said("limits");
-  for (const each of Array.isArray(own) ? own : fromText(own)) yield limitIn(each, where);
+  for (const each of Array.isArray(own) ? own : fromText(own))
+    if (each !== "") yield limitIn(each, where);
   const budget = said("budget");
   if (budget !== undefined) {
     const span = said("span");
     const per = span === undefined ? "total" : SPANS[String(span)];
     if (per === undefined)
       remarks.push(`${where}: a budget for ${String(span)} is counted here by the month.`);
-    yield limitIn(
-      limitText({ unit: "nano_usd", max: nano(budget, where), per: per ?? "month" }),
-      where,
-    );
+    const limit = limitText({ unit: "nano_usd", max: nano(budget, where), per: per ?? "month" });
+    if (parseLimit(limit)) yield limit;
+    else
+      remarks.push(`${where}: a budget of ${String(budget)} dollars is too large to be a limit.`);
   }
   for (const unit of ["requests", "tokens", "concurrent"] as const) {
     const max = said(unit);

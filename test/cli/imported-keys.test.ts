@@ -1,4 +1,5 @@
 // The keys of another gateway, out of what it exports: no key is lost on the way, none is invented, and what was not read is said.
+import { limitText } from "../../src/plugin/limit.ts";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -131,18 +132,20 @@ it("a table of many lines, or of one that never ends, takes time in proportion t
 });
 
 const nano = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
-const limit = fc.oneof(
-  fc.record({
-    unit: fc.constant("nano_usd"),
-    max: nano,
-    per: fc.constantFrom("hour", "day", "week", "month", "total"),
-  }),
-  fc.record({
-    unit: fc.constantFrom("requests", "tokens"),
-    max: fc.nat(),
-    per: fc.constant("minute"),
-  }),
-);
+const limit = fc
+  .oneof(
+    fc.record({
+      unit: fc.constant("nano_usd" as const),
+      max: nano,
+      per: fc.constantFrom("hour", "day", "week", "month", "total"),
+    }),
+    fc.record({
+      unit: fc.constantFrom("requests", "tokens"),
+      max: fc.nat(),
+      per: fc.constant("minute" as const),
+    }),
+  )
+  .map(limitText);
 const made = fc.record(
   {
     digest: fc.constant(HASH),
@@ -164,6 +167,26 @@ it("keys.json of an import is read back as the same keys", async () => {
     }),
     { numRuns: 40 },
   );
+});
+
+it("limits are texts, in JSON and in CSV; in another form the error has the right one", async () => {
+  const limits = ["usd=12.5/month", "concurrent=4"];
+  expect((await imported(JSON.stringify([{ digest: HASH, limits }]))).keys).toMatchObject([
+    { limits },
+  ]);
+  expect((await imported(`digest,limits\n${HASH},"${limits.join(", ")}"`)).keys).toMatchObject([
+    { limits },
+  ]);
+  const old = { unit: "usd", max: "12.50", per: "month" };
+  await expect(imported(JSON.stringify([{ digest: HASH, limits: [old] }]))).rejects.toThrow(
+    "write usd=12.50/month",
+  );
+  await expect(imported(`digest,limits\n${HASH},usd=5`)).rejects.toThrow('the limit "usd=5"');
+  const vast = await imported(JSON.stringify([{ digest: HASH, max_budget: 1e12 }]));
+  expect(vast).toMatchObject({
+    keys: [{ limits: [] }],
+    remarks: [expect.stringContaining("too large")],
+  });
 });
 
 it.each([

@@ -13,7 +13,9 @@ export const limitsIn = (text: string): string[] => text.split(/[,\s]+/).filter(
 /** Why a form's field cannot be sent; undefined: it can. */
 export const limitFlaw = (text: string): string | undefined => {
   const wrong = limitsIn(text).find((each) => !isLimit(each));
-  return wrong && `"${wrong}" is not a limit. Write usd=25/month, requests=60/minute or concurrent=5.`;
+  return (
+    wrong && `"${wrong}" is not a limit. Write usd=25/month, requests=60/minute or concurrent=5.`
+  );
 };
 
 const NAMES: Readonly<Record<string, string>> = {
