@@ -1,5 +1,4 @@
 // The keys of another gateway, out of what it exports: no key is lost on the way, none is invented, and what was not read is said.
-import { limitText } from "../../src/plugin/limit.ts";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +8,7 @@ import { csvRows } from "../../src/cli/csv-rows.ts";
 import { importedKeys, writtenKey } from "../../src/cli/imported-keys.ts";
 import { digest } from "../../src/lib/key.ts";
 import { faultOf } from "../../src/model/error.ts";
+import { limitText } from "../../src/plugin/limit.ts";
 
 async function imported(text: string, account?: string) {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-import-"));
