@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { formatDecimal } from "../money/decimal.ts";
-import { limitInstead } from "../config/other-words.ts";
+import { limitInstead } from "../config/limit-mapping.ts";
 import { csvRows } from "./csv-rows.ts";
 import { type Limit, limitText, parseLimit } from "../plugin/limit.ts";
 import { nanoOf } from "./import/amounts.ts";

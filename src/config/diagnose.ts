@@ -3,7 +3,7 @@ import { either } from "../lib/text.ts";
 import type { ErrorObject } from "./dialect.ts";
 import { LIMIT } from "../plugin/limit.ts";
 import { isTemplate } from "./interpolate.ts";
-import { limitInstead } from "./other-words.ts";
+import { limitInstead } from "./limit-mapping.ts";
 import { problem, quote, type ProblemText } from "./problems.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 

@@ -1,7 +1,5 @@
 // Words that other products and people use for a plugin or a key of gateway.yaml, with what to write here.
-import { parseLimit } from "../plugin/limit.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import { isMapping } from "./tree.ts";
 
 const NAMES: Readonly<Partial<Record<PluginKind, Readonly<Record<string, string>>>>> = {
   provider: { gemini: "google", claude: "anthropic", grok: "xai", "azure-openai": "azure" },
@@ -52,12 +50,4 @@ export function otherKey(key: string, known: Iterable<string>): string | undefin
   if (!Object.hasOwn(KEYS, word)) return undefined;
   const hint = KEYS[word]!;
   return [...known].includes("limits") ? hint.split(` ${ACCOUNT}`)[0] : hint;
-}
-
-/** What to write in place of a limit as a mapping, { unit: usd, max: 300, per: month }. Undefined: its members make no limit. */
-export function limitInstead(value: unknown): string | undefined {
-  if (!isMapping(value)) return undefined;
-  const { unit, max, per } = value;
-  const text = `${String(unit)}=${String(max)}${unit === "concurrent" ? "" : `/${String(per)}`}`;
-  return parseLimit(text) && `write ${text}`;
 }

@@ -104,12 +104,10 @@ export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
 
 /** Returns the limit that a text describes, counted for all that share `scope`. Throws for a text that `LIMIT` rejects. */
 export function limitOf(text: string, scope: string): Limit {
-  const limit =
-    parseLimit(text) ??
-    fail("invalid", `"${text}" is not a limit. Write ${LIMIT["x-expects"].slice(2)}.`, {
-      code: "bad_input",
-    });
-  return { scope, ...limit };
+  const limit = parseLimit(text);
+  if (limit) return { scope, ...limit };
+  const message = `"${text}" is not a limit. Write ${LIMIT["x-expects"]}.`;
+  return fail("invalid", message, { code: "bad_input" });
 }
 
 /** Returns the text of a limit, from which `parseLimit` reads the same limit. */
