@@ -336,6 +336,11 @@ const INSIDE: Dashboard = {
         },
       },
       {
+        title: "Plugins that cannot be reached",
+        unit: "short",
+        shows: { "{{plugin}}, requests {{requests}}": "tollgate_plugin_unreachable" },
+      },
+      {
         title: "Up since",
         unit: "dateTimeFromNow",
         kind: "table",

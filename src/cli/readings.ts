@@ -3,7 +3,7 @@ import type { Readings } from "../plugin/readings.ts";
 import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { sayRest } from "./resting.ts";
-import { columns, paint, say, sayJson } from "./terminal.ts";
+import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "readings [options]",
@@ -38,6 +38,10 @@ function inWords(of: Readings): string {
     ...of.resting.map(({ provider, credential, model, ...rest }) => [
       "resting",
       `${provider} ${credential}${model ? ` ${model}` : ""}: ${sayRest(rest)}`,
+    ]),
+    ...of.unreachable.map(({ plugin, since, requests, processes }) => [
+      "unreachable",
+      `${plugin} since ${moment(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
     ]),
     ...Object.entries(of.refusals).map(([code, count]) => ["refused", `${count} times ${code}`]),
     ...Object.entries(of.dropped).map(([observer, count]) => [

@@ -30,6 +30,8 @@ export interface Readings {
   readonly inFlightOf: { readonly [frontend: string]: number };
   /** What is tried last after a failure, 1,000 at most: those that rest longest. */
   readonly resting: readonly RestingReading[];
+  /** Middleware in other processes that cannot be reached. */
+  readonly unreachable: readonly UnreachableReading[];
   /** Connections to providers, an origin each. */
   readonly pools: readonly PoolReading[];
   /**
@@ -103,6 +105,18 @@ export interface RestingReading {
   readonly keys?: Opt<readonly string[]>;
   /** The share of the newest calls that succeeded, 0 to 1. Of candidates in cooldown, the one with more is called first. */
   readonly score?: Opt<number>;
+}
+
+/** A middleware in another process that has ended, restarts, or does not answer. */
+export interface UnreachableReading {
+  /** Path of the plugin in gateway.yaml: "middleware.guard". */
+  readonly plugin: string;
+  /** Unix milliseconds: when the first process of the gateway lost its connection. */
+  readonly since: number;
+  /** What happens to requests that pass through it: refused with an error, or passed on without it (`on_error: pass`). */
+  readonly requests: "refused" | "passed";
+  /** Number of processes of the gateway that cannot reach it. */
+  readonly processes: number;
 }
 
 /** Connections to one origin. */

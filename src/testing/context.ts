@@ -52,6 +52,7 @@ const READINGS: Readings = {
   inFlight: 0,
   inFlightOf: {},
   resting: [],
+  unreachable: [],
   pools: [],
   state: "ready",
   certificates: [],

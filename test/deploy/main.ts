@@ -87,10 +87,28 @@ function chartIsRight(program: string | undefined): void {
   if (!program) return skipped("the chart", "no helm here, and no Go to make one with");
   judge("helm lint --strict", clean(run(program, ["lint", "--strict", chart])));
   for (const [name, values] of Object.entries(CASES)) rendered(program, name, values);
+  linked(program);
   for (const [words, ...values] of REFUSED) {
     const { status, said } = run(program, [...TEMPLATE, ...values]);
     const wrong = status === 0 ? "it is rendered" : words.test(said) ? undefined : said;
     judge(`refused: ${values.slice(1).join(" ")}`, wrong);
+  }
+}
+
+/** The runbook links of the alerts, with `monitoring.docsUrl` and without. */
+function linked(program: string): void {
+  for (const [docsUrl, start] of [
+    ["https://docs.example.com/tollgate/", "https://docs.example.com/tollgate/runbook/"],
+    ["", "{{ with $externalLabels.tollgate_docs }}{{ . }}/{{ end }}runbook/"],
+  ] as const) {
+    const values = [...CASES["monitored"]!, "--set", `monitoring.docsUrl=${docsUrl}`];
+    const { status, stdout, said } = run(program, [...TEMPLATE, ...values]);
+    const links = [...stdout.matchAll(/runbook_url: "(.*)"/g)].map(([, link]) => link!);
+    const wrong = links.filter((link) => !link.startsWith(start));
+    judge(
+      `runbook links with docsUrl "${docsUrl}"`,
+      status !== 0 ? said : links.length === 0 ? "no link" : wrong[0],
+    );
   }
 }
 

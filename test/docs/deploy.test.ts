@@ -124,21 +124,50 @@ it("every name in dashboards, alerts, their tests and the page is one that the g
   expect(undrawn.map(({ name }) => name)).toEqual([]);
 });
 
-it("the runbook links are complete with the config that is shipped", () => {
-  const { global: of } = parse(read("deploy/prometheus/prometheus.yaml")) as {
-    global: { external_labels: { tollgate_docs: string } };
+/** Start of every runbook link: the external label `tollgate_docs`, if it is set. */
+const BASE = "{{ with $externalLabels.tollgate_docs }}{{ . }}/{{ end }}";
+
+it.each(["deploy/prometheus/prometheus.yaml", "deploy/compose/prometheus.yaml"])(
+  "the runbook links are complete with %s",
+  (file) => {
+    const { global: of } = parse(read(file)) as {
+      global: { external_labels?: { tollgate_docs: string } };
+    };
+    const base = of.external_labels?.tollgate_docs ?? "";
+    expect(URL.canParse(base) && !base.endsWith("/")).toBe(true);
+    for (const { alert, annotations = {} } of RULES) {
+      if (alert === undefined) continue;
+      const link = annotations["runbook_url"]!.replace(BASE, `${base}/`);
+      expect(URL.parse(link)?.pathname).toMatch(/^\/runbook\/[\w-]+\.md$/);
+    }
+    expect(read("docs/metrics.md")).toContain(`\`${base}\``);
+  },
+);
+
+it("the chart's docsUrl replaces the start of every runbook link", () => {
+  const { monitoring } = parse(read("deploy/chart/values.yaml")) as {
+    monitoring: { docsUrl?: string };
   };
-  const base = of.external_labels.tollgate_docs;
-  expect(URL.canParse(base) && !base.endsWith("/")).toBe(true);
-  for (const { alert, annotations = {} } of RULES) {
-    if (alert === undefined) continue;
-    const link = annotations["runbook_url"]!.replace(
-      "{{ with $externalLabels.tollgate_docs }}{{ . }}/{{ end }}",
-      `${base}/`,
-    );
-    expect(URL.parse(link)?.pathname).toMatch(/^\/runbook\/[\w-]+\.md$/);
-  }
-  expect(read("docs/metrics.md")).toContain(`\`${base}\``);
+  expect(monitoring.docsUrl).toBe("");
+  const { properties } = JSON.parse(read("deploy/chart/values.schema.json")) as {
+    properties: { monitoring: { properties: { docsUrl?: { pattern: string } } } };
+  };
+  const { pattern = "^$" } = properties.monitoring.properties.docsUrl ?? {};
+  const may = (url: string) => new RegExp(pattern).test(url);
+  expect(["", "https://docs.example.com/tollgate", "http://10.0.0.1:8000/"].map(may)).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect(["docs.example.com", "javascript:alert(1)", 'https://a"b'].map(may)).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  const template = read("deploy/chart/templates/monitoring.yaml");
+  expect(template).toContain(`replace \`${BASE}\` `);
+  for (const { alert, annotations = {} } of RULES)
+    if (alert !== undefined) expect(annotations["runbook_url"]?.startsWith(BASE)).toBe(true);
 });
 
 it("every alert says how bad it is, in words, has a case, and stands on the page", () => {

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { sayUnreachable } from "../../src/cli/resting.ts";
 import type { Attention } from "../../src/gateway/control/attention.ts";
 import { askControl } from "../../src/gateway/control/asking.ts";
+import type { Readings } from "../../src/plugin/readings.ts";
 import type { Status } from "../../src/gateway/types.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
@@ -76,6 +77,10 @@ describe("a guard in Python", () => {
     await until(async () => (await unreachable(at)).length > 0);
     const [gone] = await unreachable(at);
     expect(gone).toMatchObject({ plugin: "middleware.words", requests: "passed" });
+    const readings = (await askControl(at.stateDir, "readings")) as unknown as Readings;
+    expect(readings.unreachable).toEqual([
+      { plugin: "middleware.words", requests: "passed", since: gone!.since, processes: 1 },
+    ]);
     expect(sayUnreachable(gone!)).toMatch(
       /^middleware\.words since .*; requests continue without it; next attempt /,
     );

@@ -176,6 +176,11 @@ export const READ = {
     "Whether requests are rejected without a call because the provider reported that the account's limit is used up",
     ["provider", "credential"],
   ),
+  pluginUnreachable: gauge(
+    "tollgate_plugin_unreachable",
+    "Processes of the gateway that cannot reach a plugin in another process, by what happens to its requests",
+    ["plugin", "requests"],
+  ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
   ready: gauge("tollgate_ready", "Whether /readyz reports ready"),
   ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger takes rows"),

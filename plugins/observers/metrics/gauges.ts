@@ -52,6 +52,10 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
     ),
   );
   out.read(
+    READ.pluginUnreachable,
+    bounded(of.unreachable.map((each) => [[each.plugin, each.requests], each.processes])),
+  );
+  out.read(
     READ.sockets,
     bounded(
       of.pools.flatMap(({ origin, connected, free, running, queued }): Sample[] => [

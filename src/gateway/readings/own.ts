@@ -5,16 +5,18 @@ import { Collections } from "./collections.ts";
 import { openFiles } from "./open-files.ts";
 import { longestFirst, type OwnReadings } from "./sum.ts";
 import type { GenerationSlot } from "../generation/slot.ts";
+import { unreachableIn } from "../status-of.ts";
 
 type Read = Pick<Services, "rests" | "pools" | "ledger" | "refusals" | "observing">;
+type Slot = Pick<GenerationSlot, "inFlight" | "inFlightOf" | "current">;
 
 export class OwnReader {
   readonly #delay = new LoopDelay();
   readonly #collections = new Collections();
   readonly #services: Read;
-  readonly #slot: Pick<GenerationSlot, "inFlight" | "inFlightOf">;
+  readonly #slot: Slot;
 
-  constructor(services: Read, slot: Pick<GenerationSlot, "inFlight" | "inFlightOf">) {
+  constructor(services: Read, slot: Slot) {
     this.#services = services;
     this.#slot = slot;
   }
@@ -37,6 +39,12 @@ export class OwnReader {
       inFlight: this.#slot.inFlight,
       inFlightOf: this.#slot.inFlightOf(),
       resting: longestFirst(rests.all()),
+      unreachable: unreachableIn(this.#slot.current.built).map(({ plugin, since, requests }) => ({
+        plugin,
+        since,
+        requests,
+        processes: 1,
+      })),
       pools: pools.readings(),
       queue: ledger.waiting,
       loopDelayMs,

@@ -5,6 +5,7 @@ import type {
   ProcessReading,
   Readings,
   RestingReading,
+  UnreachableReading,
 } from "../../plugin/readings.ts";
 
 /** One process, as it says it. */
@@ -25,7 +26,7 @@ const MOST_RESTING = 1_000;
 
 export const NO_COUNTERS: Counters = { refusals: {}, dropped: {} };
 
-/** `ended`: what processes that are gone have counted. */
+/** `all`: the primary first. `ended`: what processes that are gone have counted. */
 export function summed(
   all: readonly OwnReadings[],
   ended: Counters,
@@ -37,6 +38,7 @@ export function summed(
     inFlight: total(({ inFlight }) => inFlight),
     inFlightOf: all.map(({ inFlightOf }) => inFlightOf).reduce(added, {}),
     resting: restingOf(all),
+    unreachable: unreachableOf(all),
     pools: poolsOf(all),
     queue: total(({ queue }) => queue),
     loopDelayMs: {
@@ -78,6 +80,21 @@ function restingOf(all: readonly OwnReadings[]): readonly RestingReading[] {
 
 export const longestFirst = (resting: readonly RestingReading[]): readonly RestingReading[] =>
   resting.toSorted((a, b) => b.until - a.until).slice(0, MOST_RESTING);
+
+/** With workers, requests pass through the workers only. */
+function unreachableOf(all: readonly OwnReadings[]): readonly UnreachableReading[] {
+  const found = new Map<string, UnreachableReading>();
+  for (const one of (all.length > 1 ? all.slice(1) : all).flatMap((own) => own.unreachable)) {
+    const { plugin } = one;
+    const { since, processes } = found.get(plugin) ?? { since: Infinity, processes: 0 };
+    found.set(plugin, {
+      ...one,
+      since: Math.min(since, one.since),
+      processes: processes + one.processes,
+    });
+  }
+  return [...found.values()];
+}
 
 function poolsOf(all: readonly OwnReadings[]): readonly PoolReading[] {
   const pools = new Map<string, PoolReading>();

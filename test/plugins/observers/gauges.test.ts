@@ -49,6 +49,10 @@ const SAID: Readings = {
       until: 1_795_000_009_000,
     },
   ],
+  unreachable: [
+    { plugin: "middleware.guard", since: 1_795_000_000_000, requests: "refused", processes: 3 },
+    { plugin: "middleware.audit", since: 1_794_000_000_000, requests: "passed", processes: 1 },
+  ],
   pools: [
     { origin: "https://a.example", connected: 9, free: 4, running: 6, queued: 2 },
     { origin: "https://b.example", connected: 1, free: 1, running: 0, queued: 0 },
@@ -113,6 +117,10 @@ const EXPECTED = {
     'provider="p",credential="c",kind="rate_limited" 1795000002.5',
   ],
   tollgate_provider_refusing: ['provider="p",credential="c" 1'],
+  tollgate_plugin_unreachable: [
+    'plugin="middleware.guard",requests="refused" 3',
+    'plugin="middleware.audit",requests="passed" 1',
+  ],
   tollgate_pool_sockets: [
     'origin="https://a.example",state="connected" 9',
     'origin="https://a.example",state="free" 4',
@@ -213,6 +221,7 @@ describe("a gauge", () => {
     const of = await scraped({
       ...SAID,
       fleet: undefined,
+      unreachable: [],
       ledger: { ok: true, queue: 0, commits },
     });
     for (const { name } of [
@@ -222,6 +231,7 @@ describe("a gauge", () => {
       READ.ledgerBytes,
       READ.diskFree,
       READ.oldest,
+      READ.pluginUnreachable,
     ])
       expect([name, of[name]]).toEqual([name, undefined]);
     expect([of["tollgate_ledger_up"], of["tollgate_ledger_queue"]]).toEqual([["1"], ["0"]]);

@@ -29,6 +29,7 @@ const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
   inFlight: 0,
   inFlightOf: {},
   resting: [],
+  unreachable: [],
   pools: [],
   queue: 0,
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
@@ -49,6 +50,8 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
           inFlight: 2,
           inFlightOf: { messages: 1, models: 0 },
           resting: [{ ...rest, until: 5 }],
+          // The primary sends no requests through middleware while there are workers.
+          unreachable: [{ plugin: "middleware.c", since: 1, requests: "refused", processes: 1 }],
           pools: [pool],
           refusals: { tls: 1 },
         }),
@@ -74,6 +77,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
       { ...rest, until: 9 },
       { provider: "p", credential: "c", until: 1, ...more },
     ],
+    unreachable: [],
     pools: [
       { origin: "https://a", connected: 4, free: 2, running: 2, queued: 6 },
       { ...pool, origin: "https://b" },
@@ -84,6 +88,22 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
     refusals: { tls: 3, unknown_path: 1 },
     dropped: { "observers.a": 7 },
   });
+});
+
+it("an unreachable plugin is unreachable since the first process lost it, and each process counts", () => {
+  const gone = { plugin: "middleware.a", requests: "refused", processes: 1 } as const;
+  const other = { plugin: "middleware.b", since: 4, requests: "passed", processes: 1 } as const;
+  const alone = [{ ...gone, since: 9 }];
+  expect(summed([own({ unreachable: alone })], NO_COUNTERS).unreachable).toEqual(alone);
+  const workers = [
+    own({ unreachable: [{ ...gone, since: 9 }, other] }),
+    own({ unreachable: [{ ...gone, since: 3 }] }),
+    own(),
+  ];
+  expect(summed([own(), ...workers], NO_COUNTERS).unreachable).toEqual([
+    { ...gone, since: 3, processes: 2 },
+    other,
+  ]);
 });
 
 it("no more of what rests than its bound, those that rest longest", () => {
