@@ -1,8 +1,8 @@
 // Which nightly test files a change concerns: those that are about a file that was changed, or about one that imports it.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path/posix";
-import { importsOf } from "./floors.ts";
+import { join } from "node:path/posix";
+import { importers, importGraph } from "./floors.ts";
 import { NIGHTLY } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
@@ -18,32 +18,19 @@ export function changedSince(folder: string, commit: string): string[] {
   ];
 }
 
-/** `tollgate/<name>` is the source of that package export. */
-const ownPackage = (from: string): string | undefined =>
-  /^tollgate\/(.+)$/.test(from) ? `src/${from.slice("tollgate/".length)}/index.ts` : undefined;
-
-/** For each file of the source: the files that import it. */
-function importers(): Map<string, Set<string>> {
-  const found = new Map<string, Set<string>>();
-  for (const folder of ["src", "plugins"])
-    for (const path of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
-      if (!/\.tsx?$/.test(path) || path.includes("node_modules")) continue;
-      const file = join(folder, path);
-      for (const { from } of importsOf(readFileSync(join(root, file), "utf8"))) {
-        const target = from.startsWith(".")
-          ? normalize(join(dirname(file), from))
-          : ownPackage(from);
-        if (target === undefined) continue;
-        if (!found.has(target)) found.set(target, new Set());
-        found.get(target)!.add(file);
-      }
-    }
+/** The text of each TypeScript file in these folders. */
+export function sources(...folders: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const folder of folders)
+    for (const path of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }))
+      if (/\.tsx?$/.test(path) && !path.includes("node_modules"))
+        found.set(join(folder, path), readFileSync(join(root, folder, path), "utf8"));
   return found;
 }
 
 /** The nightly test files that a change of these paths concerns. */
 export function affected(changed: readonly string[]): string[] {
-  const from = importers();
+  const from = importers(importGraph(sources("src", "plugins")));
   const reached = new Set(changed);
   // Sets can grow while they are iterated.
   for (const file of reached) for (const importer of from.get(file) ?? []) reached.add(importer);

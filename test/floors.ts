@@ -202,18 +202,43 @@ export function roleless(file: string, source: string): string[] {
   });
 }
 
+/** The source of an export of this package: `tollgate/<name>`. */
+const exported = (from: string): string | undefined => {
+  const name = /^tollgate\/(.+)$/.exec(from)?.[1];
+  return name === "testing/vitest" ? "src/testing/vitest.ts" : name && `src/${name}/index.ts`;
+};
+
+/** The import graph: for each file, the files of this repository that it imports, by path or as an export of the package. */
+export function importGraph(files: ReadonlyMap<string, string>): Map<string, string[]> {
+  const graph = new Map<string, string[]>();
+  for (const [file, source] of files)
+    graph.set(
+      file,
+      importsOf(source).flatMap(
+        ({ from }) =>
+          (from.startsWith(".") ? normalize(join(dirname(file), from)) : exported(from)) ?? [],
+      ),
+    );
+  return graph;
+}
+
+/** The same graph the other way around: for each imported file, the files that import it. */
+export function importers(graph: ReadonlyMap<string, readonly string[]>): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const [file, targets] of graph)
+    for (const target of targets) found.set(target, [...(found.get(target) ?? []), file]);
+  return found;
+}
+
 /** Groups of files that import each other in a circle. Types count: a reader of one has to read all. */
 export function circles(files: ReadonlyMap<string, string>): string[][] {
-  const arrows = new Map<string, string[]>();
-  for (const [file, source] of files)
-    arrows.set(
+  const graph = importGraph(files);
+  for (const [file, targets] of graph)
+    graph.set(
       file,
-      importsOf(source)
-        .filter(({ from }) => from.startsWith("."))
-        .map(({ from }) => normalize(join(dirname(file), from)))
-        .filter((target) => files.has(target)),
+      targets.filter((target) => files.has(target)),
     );
-  return components(arrows).map((group) => group.sort());
+  return components(graph).map((group) => group.sort());
 }
 
 /** Tarjan's strongly connected components, those of more than one file. */
