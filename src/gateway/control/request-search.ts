@@ -4,6 +4,7 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { Entry, LedgerQuery, Store } from "../../plugin/store.ts";
+import { matches } from "../../walk/candidates/pattern.ts";
 import { isClientError } from "../../walk/stations/request-outcome.ts";
 import { KeyNames } from "../requests/key-names.ts";
 import { answering } from "./input.ts";
@@ -100,79 +101,111 @@ export async function searched(
   times: SearchTimes,
 ): Promise<SearchPage> {
   const began = times.now();
-  let { to, span, cut } = of.after === undefined ? { ...START, to: of.to } : placeOf(of.after);
-  const [oldest] = (await store.entries({}, { limit: 1 })).items;
-  // Few rows are older than the first one, those that were written late: the rest of the time is one stretch.
-  const early = oldest?.at ?? of.to;
+  let { to, span, cut, seq } = of.after === undefined ? { ...START, to: of.to } : placeOf(of.after);
+  const { query, fits } = filterOf(of);
+  const most = rowsFor(of.limit);
+  const early = await oldestOf(store, of);
   const found: Entry[] = [];
   while (to > of.from) {
-    const from = to <= early && !cut ? of.from : Math.max(of.from, to - span);
-    const rows = await stretch(store, { ...of.query, from, to }, rowsFor(of.limit), times);
-    if (rows === undefined) {
+    const from =
+      seq !== undefined ? to - 1 : to <= early && !cut ? of.from : Math.max(of.from, to - span);
+    const read = await stretch(store, { ...query, from, to }, { after: seq, limit: most }, times);
+    if (read === undefined) {
       span = Math.max(1, Math.floor((to - from) / 4));
       cut = true;
       if (times.now() - began >= times.budgetMs) break;
       continue;
     }
-    found.push(...rows.toSorted(newestFirst).filter((row) => isMeant(row, of.status)));
-    to = from;
-    if (rows.length * 4 < rowsFor(of.limit)) span = Math.min(LONGEST, span * 2);
+    const { rows } = read;
+    found.push(...rows.toSorted(newestFirst).filter(fits));
+    seq = read.next;
+    if (seq === undefined) to = from;
+    if (rows.length === 0) span = Math.min(Math.max(LONGEST, to), span * 2);
+    else if (rows.length * 4 < most) span = Math.min(LONGEST, span * 2);
     if (new Set(found.map(({ request }) => request)).size >= of.limit) break;
     if (times.now() - began >= times.budgetMs) break;
   }
   return {
     items: requestsOf(found),
-    next: to > of.from ? `${to}-${span}${cut ? "c" : ""}` : undefined,
+    next: to > of.from ? wordOf({ to, span, cut, seq }) : undefined,
     reached: Math.max(to, of.from),
   };
 }
 
-/** Undefined: there is too much in it, or it takes too long. A stretch of a minute takes as long as it takes, one of a millisecond is read whole. */
+/**
+ * When the oldest row was written. Few rows are older than it, those that were written late: the rest of the time is one stretch. Of one account
+ * nothing is read that other accounts have.
+ */
+async function oldestOf(store: Pick<Store, "entries">, of: SearchOf): Promise<number> {
+  if (of.query.account !== undefined) return -Infinity;
+  return (await store.entries({}, { limit: 1 })).items[0]?.at ?? of.to;
+}
+
+/** What the store chooses rows by, and what is chosen among the rows that it returns. */
+function filterOf({ query, status }: SearchOf): {
+  readonly query: SearchOf["query"];
+  readonly fits: (row: Entry) => boolean;
+} {
+  const { model, ...rest } = query;
+  // The store knows a model as it was served, by its whole name.
+  const isServedName = model === undefined || (model.includes("/") && !model.includes("*"));
+  if (isServedName) return { query, fits: (row) => isMeant(row, status) };
+  return { query: rest, fits: (row) => isMeant(row, status) && isOfModel(row, model) };
+}
+
+const isOfModel = ({ asked, target }: Entry, pattern: string): boolean =>
+  [asked?.model, target.model, `${target.provider}/${target.model}`].some(
+    (name) => name !== undefined && matches(pattern, name),
+  );
+
+/**
+ * Undefined: there is too much in it, or it takes too long. A stretch of a minute takes as long as it takes. One of a millisecond cannot be made
+ * shorter, so it is read a page at a time: `next` is where the next page begins.
+ */
 async function stretch(
   store: Pick<Store, "entries">,
   query: LedgerQuery & { readonly from: number; readonly to: number },
-  most: number,
+  page: { readonly after: string | undefined; readonly limit: number },
   { mostMs }: SearchTimes,
-): Promise<readonly Entry[] | undefined> {
+): Promise<{ readonly rows: readonly Entry[]; readonly next: string | undefined } | undefined> {
   const width = query.to - query.from;
   const signal = width > MINUTE ? AbortSignal.timeout(mostMs) : undefined;
-  const read = (after?: string) => store.entries(query, { after, limit: most }, { signal });
   try {
-    const page = await read();
+    const { items, next } = await store.entries(query, page, { signal });
     if (signal?.aborted) return undefined;
-    if (page.next === undefined) return page.items;
-    if (width > 1) return undefined;
-    const rows = [...page.items];
-    for (let next: string | undefined = page.next; next !== undefined;) {
-      const more = await read(next);
-      rows.push(...more.items);
-      next = more.next;
-    }
-    return rows;
+    if (next === undefined) return { rows: items, next: undefined };
+    return width > 1 ? undefined : { rows: items, next: `${items.at(-1)!.seq}` };
   } catch (error) {
     if (signal?.aborted) return undefined;
     throw error;
   }
 }
 
-/** Where a page begins. `cut`: a stretch was too large, so the rest of the time is not tried at once. */
+/**
+ * Where a page begins. `cut`: a stretch was too large, so the rest of the time is not tried at once. `seq`: of the millisecond before `to`, the rows
+ * up to this one were read.
+ */
 interface SearchPlace {
   readonly to: number;
   readonly span: number;
   readonly cut: boolean;
+  readonly seq: string | undefined;
 }
 
-const START = { span: FIRST, cut: false };
-const PLACE = /^(\d{1,16})-(\d{1,13})(c?)$/;
+const START = { span: FIRST, cut: false, seq: undefined };
+const PLACE = /^(\d{1,16})-(\d{1,16})(c?)(?:\.(\d{1,16}))?$/;
+
+const wordOf = ({ to, span, cut, seq }: SearchPlace): string =>
+  `${to}-${span}${cut ? "c" : ""}${seq === undefined ? "" : `.${seq}`}`;
 
 function placeOf(after: string): SearchPlace {
-  const [, to, span, cut] = PLACE.exec(after) ?? [];
+  const [, to, span, cut, seq] = PLACE.exec(after) ?? [];
   if (to === undefined)
     return fail("invalid", "Invalid `after`: pass the `next` of the page before.", {
       code: "bad_input",
       param: "/after",
     });
-  return { to: Number(to), span: Math.min(LONGEST, Math.max(1, Number(span))), cut: cut === "c" };
+  return { to: Number(to), span: Math.max(1, Number(span)), cut: cut === "c", seq };
 }
 
 const statusOfOutcome = (outcome: string): RequestStatus =>

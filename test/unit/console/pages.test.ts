@@ -10,6 +10,7 @@ const ALL = [
   "status",
   "models.list",
   "requests.show",
+  "requests.search",
 ] as const;
 
 let allow: (commands: readonly string[]) => void;
@@ -219,4 +220,31 @@ it("a request that was not hedged says nothing of hedges", async () => {
   );
   await story.shows("1 a/m");
   expect(story.text()).not.toMatch(/hedge|canceled/);
+});
+
+it("Requests searches the ledger by model pattern and by outcome", async () => {
+  const one = {
+    id: "r9",
+    at: 1,
+    status: "failed",
+    key: "k1",
+    labels: {},
+    model: "openai/gpt-6",
+    calls: [{ ...call(1, { provider: "openai" }), attempt: "r9.1", outcome: "rate_limited" }],
+  };
+  using requests = await page(
+    "requests",
+    "Requests",
+    { "requests.search": () => ({ items: [one], reached: 0 }) },
+    {
+      address: "/console/requests?range=all&model=openai/*&outcome=rate_limited",
+      props: { rest: "" },
+    },
+  );
+  await requests.shows("The whole time was searched.");
+  expect(requests.asked).toEqual([
+    ["requests.search", { model: "openai/*", outcome: "rate_limited", limit: 50 }],
+  ]);
+  expect(requests.text()).toContain("rate_limited (429)");
+  expect(requests.text()).toContain("not the HTTP status of the response");
 });

@@ -1,8 +1,18 @@
 // The console's pages are a program of their own, for browsers: what they repeat of the gateway is held to it here.
 import { expect, it } from "vitest";
 import { UNITS as SHOWN } from "../../../plugins/observers/console/web/pages/usage-units.ts";
+import { OUTCOME_STATUS } from "../../../plugins/observers/console/web/pages/requests-outcomes.ts";
+import { ERRORS } from "../../../src/model/error.ts";
 import { UNITS } from "../../../src/model/usage.ts";
 
 it("the units of a page are those of the gateway, in its order", () => {
   expect(SHOWN).toEqual(UNITS);
+});
+
+it("the outcomes of a page are the kinds of errors, with their statuses", () => {
+  const { ok, presumed, ...errors } = OUTCOME_STATUS;
+  expect([ok, presumed]).toEqual([200, undefined]);
+  expect(errors).toEqual(
+    Object.fromEntries(Object.entries(ERRORS).map(([kind, [status]]) => [kind, status])),
+  );
 });

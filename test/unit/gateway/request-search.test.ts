@@ -8,6 +8,7 @@ import {
   type SearchOf,
   type SearchTimes,
 } from "../../../src/gateway/control/request-search.ts";
+import { COMMANDS } from "../../../src/gateway/control/table.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
@@ -110,6 +111,95 @@ it("reads a bounded number of rows for a page of a ledger that is full at one mo
   expect(page.items.length).toBeLessThanOrEqual(150);
   expect(page.items[0]).toMatchObject({ id: "r-c0", model: "openai/gpt-6", calls: [{ n: 1 }] });
   expect(reads.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(6_000);
+});
+
+it("rows that all have one timestamp are read a page at a time, and each of them is found once", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 0, max: 120 }),
+      fc.integer({ min: 0, max: 8 }),
+      fc.integer({ min: 1, max: 6 }),
+      fc.constantFrom(undefined, "ok", "failed"),
+      fc.constantFrom(QUIET, HURRIED),
+      async (same, others, limit, status, times) => {
+        const calls = [
+          ...Array.from({ length: same }, (_, i) => ({ at: NOON, key: "k1", i })),
+          ...Array.from({ length: others }, (_, i) => ({ at: NOON + i - 4, key: "k1", i })),
+        ].map(({ i, ...each }) => ({ ...each, outcome: i % 3 === 0 ? "timeout" : "ok" }));
+        const { store, reads } = await ledger(calls);
+        const cut = await pages(store, { limit, status }, times);
+        const wanted = calls.flatMap(({ outcome }, i) =>
+          (status ?? STATUS[outcome as "ok"]) === STATUS[outcome as "ok"] ? [`r-c${i}`] : [],
+        );
+        expect(
+          cut
+            .flat()
+            .map(({ id }) => id)
+            .toSorted(),
+        ).toEqual(wanted.toSorted());
+        const moments = cut.flat().map(({ at }) => at);
+        expect(moments).toEqual(moments.toSorted((a, b) => b - a));
+        // What one answer reads is bounded by its limit, not by how many rows have one timestamp.
+        for (const page of cut) expect(page.length).toBeLessThanOrEqual(6 * limit);
+        for (const { rows } of reads) expect(rows).toBeLessThanOrEqual(4 * limit);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+it("20,000 imported rows with one timestamp: one answer reads a page of them", async () => {
+  const calls = Array.from({ length: 10_000 }, () => ({ at: NOON, outcome: "ok", key: "k1" }));
+  const { store, reads } = await ledger(calls);
+  const of = { query: {}, status: undefined, from: 0, to: NOON + 100, after: undefined, limit: 50 };
+  const page = await searched(store, of, QUIET);
+  expect(page.items.length).toBeGreaterThanOrEqual(50);
+  expect(page.next).toBeDefined();
+  expect(reads.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(6_000);
+});
+
+it.each([
+  ["openai/gpt-6", ["r-c0", "r-c1"]],
+  ["gpt-6", ["r-c0", "r-c1"]],
+  ["openai/*", ["r-c0", "r-c1"]],
+  ["*gpt*", ["r-c0", "r-c1"]],
+  // As the client requested it: an alias, or a pattern of aliases.
+  ["fast", ["r-c0"]],
+  ["fa*", ["r-c0"]],
+  ["openai/fast", []],
+  ["anthropic/*", ["r-c2"]],
+  ["claude-9", ["r-c2"]],
+  ["*", ["r-c0", "r-c1", "r-c2"]],
+])("a model %s is found as it was requested or served", async (model, ids) => {
+  const { store } = await makeMemory();
+  await store.open({ instance: "one" });
+  const target = { provider: "anthropic", model: "claude-9", protocol: null, credential: "c" };
+  const asked = (model: string) => ({
+    asked: { frontend: "chat-completions", model, stream: false } as never,
+  });
+  const all = [
+    { at: NOON, ...asked("fast") },
+    { at: NOON + 1, ...asked("openai/gpt-6") },
+    { at: NOON + 2, target },
+  ];
+  for (const [i, of] of all.entries())
+    await store.apply([reserve(`c${i}`, of), settle(`c${i}`, { at: of.at + 1 })]);
+  const found = (await pages(store, { query: { model } }, QUIET)).flat();
+  expect(found.map(({ id }) => id).toSorted()).toEqual(ids);
+});
+
+it("an outcome of the ledger chooses calls by their kind of error", async () => {
+  const { store } = await ledger(
+    ["ok", "timeout", "rate_limited", "timeout"].map((outcome, i) => ({
+      at: NOON + i,
+      outcome,
+      key: "k1",
+    })),
+  );
+  const { input } = COMMANDS["requests.search"];
+  expect(input.properties.outcome.type).toBe("string");
+  const found = (await pages(store, { query: { outcome: "timeout" } }, QUIET)).flat();
+  expect(found.map(({ id }) => id)).toEqual(["r-c3", "r-c1"]);
 });
 
 it("ends where the time that was asked for begins, and where the ledger does", async () => {

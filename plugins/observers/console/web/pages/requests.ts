@@ -11,6 +11,7 @@ import { localOf } from "../dates.ts";
 import type { Seen } from "../shapes.ts";
 import { ago, count, moment, zone } from "../words.ts";
 import { Story } from "./request.ts";
+import { OUTCOMES } from "./requests-outcomes.ts";
 import { useFollowed } from "./requests-follow.ts";
 import { type Searched, useSearched } from "./requests-search.ts";
 import { Listed } from "./requests-table.ts";
@@ -48,14 +49,17 @@ export function Requests({ rest }: { rest: string }) {
   const [model] = useWord("model");
   const [provider] = useWord("provider");
   const [label] = useWord("label");
+  const [outcome] = useWord("outcome");
   const filters = useMemo(
     () => given({ status, account, key, model }),
     [status, account, key, model],
   );
   const search = useMemo(
     () =>
-      range === "" ? undefined : { ...filters, ...given({ provider, label }), ...timesOf(range) },
-    [filters, provider, label, range],
+      range === ""
+        ? undefined
+        : { ...filters, ...given({ provider, label, outcome }), ...timesOf(range) },
+    [filters, provider, label, outcome, range],
   );
   const keep = Object.fromEntries(query);
   const open = (one: string) => go(addressOf(`/requests/${encodeURIComponent(one)}`, keep));
@@ -110,8 +114,8 @@ function FilterBar({ range, setRange }: { range: string; setRange: (to: string) 
     <${Filter} word="status" name="Status" of=${STATUSES} />
     <${Filter} word="account" name="Account" />
     <${Filter} word="key" name="Key" />
-    <${Filter} word="model" name="Model" hint=${range === "" ? "any, as in openai/*" : "any"} />
-    ${range !== "" && html`<${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, as in team=web" />`}
+    <${Filter} word="model" name="Model" hint="any, as in openai/*" />
+    ${range !== "" && html`<${Filter} word="outcome" name="Outcome of a call" of=${OUTCOMES} /><${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, as in team=web" />`}
   </div>`;
 }
 
@@ -125,7 +129,7 @@ function Filter({
   word: string;
   name: string;
   hint?: string;
-  of?: typeof STATUSES;
+  of?: readonly (readonly [value: string, name: string])[];
 }) {
   const [value, set] = useWord(word);
   return of
@@ -250,7 +254,9 @@ function InLedger({
     >
     <p class="small faint">
       The ledger has requests that were sent to a provider. Requests that were refused before that
-      are in the live list for a while.
+      are in the live list for a while. The ledger stores the outcome of each call, not the HTTP
+      status of the response. The number next to an outcome is the status that a client gets if the
+      last call ends so before the response begins.
     </p>
   `;
 }
