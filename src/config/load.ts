@@ -51,8 +51,11 @@ export interface LoadedConfig {
   readonly texts: Texts;
   /** The files of code among the sources. */
   readonly code: FilesRead;
-  /** A problem found later with what is mounted by this id, or stands at this pointer ("/accounts/acme"), at its place in the file. */
-  place(id: string, words: ProblemText): Located;
+  /**
+   * The place in the file of a problem that was found after loading, with a mount (by its id) or with the key or value at a pointer
+   * ("/accounts/acme"). Default of `side`: "value".
+   */
+  place(id: string, words: ProblemText, side?: "key" | "value"): Located;
   /** The config as it may be shown; empty without one. */
   print(json?: boolean): string;
   /** The same value by value, each with where it comes from; none without a config. */
@@ -140,8 +143,8 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     sources,
     texts,
     code: desk.code,
-    place(id, words) {
-      const own = placeOf(tree, id);
+    place(id, words, at) {
+      const own = placeOf(tree, id, at);
       const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? own ?? ["", "key"];
       const spot = locate(tree, pointer, side);
       const finding = { words, file: spot?.source.file ?? file, pointer, ...(spot && { spot }) };
@@ -240,7 +243,11 @@ function textAt(tree: Tree, pointer: string): string {
 }
 
 /** A pointer's own place, or that of a key of the whole file. */
-function placeOf(tree: Tree, id: string): readonly [string, "value"] | undefined {
+function placeOf(
+  tree: Tree,
+  id: string,
+  side: "key" | "value" = "value",
+): readonly [pointer: string, side: "key" | "value"] | undefined {
   const at = id.startsWith("/") ? id : below("", id);
-  return tree.places.has(at) ? [at, "value"] : undefined;
+  return tree.places.has(at) ? [at, side] : undefined;
 }

@@ -303,6 +303,18 @@ export const problem = {
       `${quote(name)} is neither provider/model nor a name under models`,
       guess(name, known),
     ),
+  unknownKind: (name: string, known: readonly string[]) =>
+    error(
+      "config/unknown-kind",
+      `unknown kind of model ${quote(name)}: no mounted protocol has it`,
+      guess(name, known) || `the kinds are ${known.join(", ")}`,
+    ),
+  unknownClass: (name: string, known: readonly string[]) =>
+    error(
+      "config/unknown-class",
+      `unknown class of calls ${quote(name)}`,
+      guess(name, known) || `the classes are ${known.join(", ")}`,
+    ),
   unknownFrontend: (name: string, known: Iterable<string>) =>
     error(
       "config/unknown-frontend",

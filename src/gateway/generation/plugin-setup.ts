@@ -16,8 +16,8 @@ const SETUP_MS = 10_000;
 /** Of one outside the gateway, whose process is started first. */
 const OUTSIDE_MS = 30_000;
 
-/** A place in gateway.yaml for something that went wrong with what stands there. */
-export type ProblemLocator = (id: string, words: ProblemText) => Located;
+/** A place in gateway.yaml for something that went wrong with what stands there. `side`: of a pointer. Default: its value. */
+export type ProblemLocator = (id: string, words: ProblemText, side?: "key" | "value") => Located;
 
 export type PluginCommands = NonNullable<Commands["commands"]>;
 
@@ -39,8 +39,8 @@ export class PluginSetup {
     this.#file = file;
   }
 
-  complain(id: string, words: ProblemText): void {
-    this.problems.push(this.#place(id, words));
+  complain(id: string, words: ProblemText, side?: "key" | "value"): void {
+    this.problems.push(this.#place(id, words, side));
   }
 
   /** The definition says something that its place does not allow. */

@@ -43,11 +43,21 @@ export function awaited({ "~": inner }: HostExchange, from: number, until: numbe
   inner.awayUntil = until;
 }
 
+const CHAT = "chat";
+/** Classes of chat calls. */
+const CHAT_CLASSES = { quick: "quick", thinking: "thinking" } as const;
+
 /** A model that may think is silent first, and a whole answer comes when all of it is there. */
 export const classOf = ({ info, stream }: { info: ModelInfo; stream: boolean }): string => {
-  if (info.kind !== "chat") return info.kind;
-  return stream && info.can?.reasoning === false ? "quick" : "thinking";
+  if (info.kind !== CHAT) return info.kind;
+  return stream && info.can?.reasoning === false ? CHAT_CLASSES.quick : CHAT_CLASSES.thinking;
 };
+
+/** Every class that `classOf` returns for models of these kinds. */
+export const classesOf = (kinds: Iterable<string>): readonly string[] => [
+  ...Object.values(CHAT_CLASSES),
+  ...[...kinds].filter((kind) => kind !== CHAT),
+];
 
 /**
  * SDKs say how long they wait, for all of it or between two reads of their socket. An answer after that reaches no client. A

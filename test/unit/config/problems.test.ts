@@ -84,8 +84,10 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/unclosed-reference
     config/unknown-account
     config/unknown-alias
+    config/unknown-class
     config/unknown-frontend
     config/unknown-key
+    config/unknown-kind
     config/unknown-model
     config/unknown-provider
     config/unmounted-candidate
