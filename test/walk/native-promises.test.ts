@@ -1,9 +1,10 @@
 // Endpoints that send by themselves keep what is promised of all others: a lost field is in the warnings header, a strict request
 // is rejected for it, and the client waits as long as the provider asks.
-import { defineProvider, fail, type Call, type ModelEvent } from "tollgate/plugin";
+import { defineProvider, fail, type Call, type ErrorKind, type ModelEvent } from "tollgate/plugin";
 import { json, startGateway, type ScriptedAnswer } from "tollgate/testing";
 import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
+import { CLIENT_RETRIES } from "../../src/model/client-retry.ts";
 import { clock } from "../kit/clock.ts";
 import { backend, scene } from "../kit/scene.ts";
 import { until } from "../kit/waits.ts";
@@ -13,7 +14,7 @@ import { chats, LEAST } from "../protocols/codecs.ts";
 const PLACES = ["at first", "after the fetch", "after start", "after open"] as const;
 type Place = (typeof PLACES)[number];
 
-const native = (lost?: Place) =>
+const native = (lost?: Place, kind?: ErrorKind) =>
   defineProvider({
     api: 1,
     name: "native",
@@ -34,6 +35,7 @@ const native = (lost?: Place) =>
             };
             at("at first");
             const { ok, status } = await call.fetch("say", { method: "POST", body: "{}" });
+            if (!ok && kind) fail(kind, "The provider refused.");
             if (!ok) fail(status === 429 ? "rate_limited" : "upstream", "The provider refused.");
             at("after the fetch");
             yield { type: "start" };
@@ -50,9 +52,9 @@ const native = (lost?: Place) =>
     }),
   });
 
-const started = (lost?: Place, answer: ScriptedAnswer = json({})) =>
+const started = (lost?: Place, answer: ScriptedAnswer = json({}), kind?: ErrorKind) =>
   startGateway({
-    plugins: { native: native(lost) },
+    plugins: { native: native(lost, kind) },
     upstream: { "POST /say": answer },
     config: {
       providers: { p: { use: "native", with: { base_url: "${env:UPSTREAM}" } } },
@@ -90,6 +92,19 @@ describe("the provider's retry-after", () => {
     await using at = await started(undefined, { ...json({}, status), headers });
     const got = await at.ask("p/model", "Hi");
     expect([got.status, got.headers["retry-after"]]).toEqual([status === 429 ? 429 : 502, seconds]);
+  });
+});
+
+describe("a failure of each kind, after an answer with retry-after", () => {
+  it.each(Object.entries(CLIENT_RETRIES))("%s: the client may retry: %s", async (kind, retries) => {
+    const answer = { ...json({}, 503), headers: { "retry-after": "7" } };
+    await using at = await started(undefined, answer, kind as ErrorKind);
+    const { headers } = await at.ask("p/model", "Hi");
+    const may = retries !== "no";
+    expect([headers["retry-after"], headers["x-should-retry"]]).toEqual([
+      may ? "7" : undefined,
+      String(may),
+    ]);
   });
 });
 

@@ -1,25 +1,18 @@
 // A provider's own code on the way of a call: an endpoint that makes its answer itself, a scheme that signs. What it throws without
 // words is its provider's failure, as a broken line is: others may answer, and it rests where it keeps failing.
-import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
+import { fault, faultOf } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
 import { checkEvent } from "../hook-results.ts";
 import { blame } from "./blame.ts";
 
 const BREATH = 512;
-/** Failures that a client is told to retry. */
-const RETRIED: ReadonlySet<ErrorKind> = new Set([
-  "rate_limited",
-  "overloaded",
-  "timeout",
-  "upstream",
-]);
 
 export function ofProvider(call: HostCall, problem: unknown): unknown {
   const said = faultOf(problem);
   if (said) {
-    // A plugin need not read the header itself.
-    if (RETRIED.has(said.kind)) said.retryAfterMs ??= call.retryAfterMs;
+    // A plugin need not read the header itself. Of which kinds a client is told, `retryAfterOf` decides, as for any provider.
+    said.retryAfterMs ??= call.retryAfterMs;
     return problem;
   }
   const { exchange: x, provider } = call;
