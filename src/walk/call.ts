@@ -148,6 +148,11 @@ export class HostCall implements Call {
     return this.#own?.retryAfterMs();
   }
 
+  /** Whether its provider answered a request of `fetch` with success. */
+  get accepted(): boolean {
+    return this.#own?.accepted() ?? false;
+  }
+
   /** Its endpoint has said everything: what it left unread of answers ends. */
   release(): void {
     this.#own?.release();

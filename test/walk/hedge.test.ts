@@ -1,8 +1,16 @@
 // Hedging: a call that stays without content gets another one beside it. One of them answers, and both are billed.
+import type { ServerResponse } from "node:http";
 import { Readable, Writable } from "node:stream";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { defineMiddleware, type Outcome, type Reserve, type Settle } from "tollgate/plugin";
+import {
+  defineMiddleware,
+  type Call,
+  type ModelEvent,
+  type Outcome,
+  type Reserve,
+  type Settle,
+} from "tollgate/plugin";
 import { startGateway } from "tollgate/testing";
 import type { HedgeDelays } from "../../src/model/hedge.ts";
 import { walk } from "../../src/walk/walk.ts";
@@ -19,18 +27,18 @@ const endpoint = (base: string, protocol = toy()) => ({
   endpoints: [{ protocol, base, auth: "none" as const }],
 });
 const never = () => backend(() => {});
-const answering = (say: string) =>
-  backend((req, res) => {
-    const usage = { input: 3, output: 2 };
-    if (JSON.parse(req.body).stream !== true) {
-      res.setHeader("content-type", "application/json");
-      return void res.end(JSON.stringify({ id: "u", model: "m", say, usage, end: "stop" }));
-    }
-    res.writeHead(200, { "content-type": "text/event-stream" });
-    res.write(line({ id: "u", model: "m" }));
-    res.write(line({ say }));
-    res.end(line({ usage, end: "stop" }));
-  });
+const answer = (say: string, { body }: { body: string }, res: ServerResponse): void => {
+  const usage = { input: 3, output: 2 };
+  if (JSON.parse(body).stream !== true) {
+    res.setHeader("content-type", "application/json");
+    return void res.end(JSON.stringify({ id: "u", model: "m", say, usage, end: "stop" }));
+  }
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  res.write(line({ id: "u", model: "m" }));
+  res.write(line({ say }));
+  res.end(line({ usage, end: "stop" }));
+};
+const answering = (say: string) => backend((req, res) => answer(say, req, res));
 const MODELS = { m: ["a/m", "b/m"] };
 
 const ROADS = [
@@ -62,6 +70,85 @@ it.each(ROADS)(
     const [lost, won] = settles(s.journal).toSorted((x, y) => x.attempt.localeCompare(y.attempt));
     expect(lost).toMatchObject({ outcome: "canceled", state: "estimated" });
     expect(won).toMatchObject({ outcome: "ok", usage: { input: 3, output: 2 } });
+  },
+);
+
+/** How far a native endpoint has come when it loses, and its row. */
+const SENDS = {
+  "a fetch with a body that is not answered": ["never"],
+  "a fetch whose answer has begun": ["begun"],
+  "a job that was taken, before it says so": ["job", "wait"],
+  "a job that was taken, while it asks for its state": ["job", "state"],
+  "a job that was taken, and a second one that is not answered": ["job", "never"],
+  "a job that was refused": ["refused", "wait"],
+  "a job that was taken, and a second one that was refused": ["job", "refused", "wait"],
+  "a question without a body": ["state"],
+  "nothing yet": ["wait"],
+} as const;
+type Step = (typeof SENDS)[keyof typeof SENDS][number];
+/** Only what its provider refused, or was never sent, costs nothing. */
+const isBilled = (steps: readonly Step[]): boolean =>
+  steps.some((step) => step === "never" || step === "begun" || step === "job");
+
+const native = (base: string, steps: readonly Step[]) => ({
+  endpoints: [
+    {
+      kind: "chat" as const,
+      base,
+      auth: "none" as const,
+      async *run(_request: unknown, call: Call): AsyncGenerator<ModelEvent> {
+        for (const step of steps)
+          if (step === "wait")
+            await new Promise<never>((_resolve, reject) => {
+              const ended = () => reject(call.signal.reason as Error);
+              call.signal.addEventListener("abort", ended, { once: true });
+            });
+          else {
+            const body = step === "state" ? {} : { method: "POST", body: "{}" };
+            await (await call.fetch(step, body)).text();
+          }
+        yield { type: "start" };
+        yield { type: "finish", reason: "stop" };
+      },
+    },
+  ],
+});
+
+const LOSERS = Object.entries(SENDS).flatMap(([what, steps]) =>
+  (["first", "second"] as const).flatMap((place) =>
+    [true, false].map((stream) => [what, place, stream, steps] as const),
+  ),
+);
+
+it.each(LOSERS)(
+  "a native call that loses after %s is billed for what was sent (%s, stream: %s)",
+  async (_what, place, stream, steps) => {
+    const isLate = Promise.withResolvers<void>();
+    await using a = await backend((req, res) => {
+      if (req.url!.endsWith("job")) return void res.end("{}");
+      if (req.url!.endsWith("refused")) return void res.writeHead(400).end("{}");
+      if (req.url!.endsWith("begun")) res.write("{");
+    });
+    await using b = await backend((req, res) => {
+      void isLate.promise.then(() => answer("B", req, res));
+    });
+    await using s = await scene({
+      frontend: toy(),
+      providers: { a: native(a.base, steps) as never, b: endpoint(b.base) },
+      models: { m: place === "first" ? ["a/m", "b/m"] : ["b/m", "a/m"] },
+      hedge: after(20),
+    });
+    const asked = s.ask({ model: "m", text: "hi", stream });
+    const calls = steps.filter((step) => step !== "wait").length;
+    await until(() => a.asked.length === calls && s.journal.length >= 2);
+    isLate.resolve();
+    expect(await (await asked).text()).toContain('"say":"B"');
+    await until(() => settles(s.journal).length === 2);
+    const rows = settles(s.journal);
+    expect(rows.find(({ outcome }) => outcome === "ok")).toMatchObject({ usage: { output: 2 } });
+    expect(rows.find(({ outcome }) => outcome === "canceled")?.state).toBe(
+      isBilled(steps) ? "estimated" : "void",
+    );
   },
 );
 

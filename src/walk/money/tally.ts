@@ -136,10 +136,8 @@ export class Tally {
 
   /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
   usage(): { usage: Usage; estimated: boolean } {
-    let usage: Usage = {};
-    const reports = [...this.#seen.values()];
-    if (reports.length === 1) usage = reports[0]!.usage;
-    else for (const { usage: more } of reports) usage = sum(usage, more);
+    const [first = {}, ...more] = [...this.#seen.values()].map((report) => report.usage);
+    let usage = more.reduce(sum, first);
     const { work } = this.call.exchange;
     const { price } = this.call.info;
     usage = counted(usage, this.#ask?.counts, price, work);
@@ -187,10 +185,10 @@ export class Tally {
     fault?: Fault | undefined;
     cut: boolean;
   }): { command: Settle & { at: number }; record: CallRecord } {
-    const dead = of.cut && STAGES[this.stage].row === "void";
-    const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     // Upstream has not failed: it was given up, and may have worked until then.
     const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isLocal(of.fault));
+    const dead = of.cut && !(gaveUp && this.call.accepted) && STAGES[this.stage].row === "void";
+    const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     const left = this.stopped || (of.cut && (this.accepted || gaveUp));
     const { nano, exact } = this.#cost(usage, estimated);
     const costNano = dead ? 0n : left ? this.#least(usage, estimated, NOTICED_SECONDS) : nano;

@@ -8,6 +8,8 @@ type Fetch = ProviderAccess["fetch"];
 /** What one call has asked for by itself. */
 export interface OwnFetch {
   readonly fetch: Fetch;
+  /** Whether a request with a body was answered with success: its provider may have taken the work on. */
+  accepted(): boolean;
   /** Milliseconds until a retry, if the provider refused the last request and named a time. */
   retryAfterMs(): number | undefined;
   /** Ends bodies that nothing has read to their end. */
@@ -23,6 +25,7 @@ export function minding(
   fetch: Fetch,
 ): OwnFetch {
   let asked = 0;
+  let accepted = false;
   let retryAfterMs: number | undefined;
   const open = new Set<ReadableStreamDefaultReader<Uint8Array>>();
   const release = () => {
@@ -31,6 +34,7 @@ export function minding(
   };
   return {
     release,
+    accepted: () => accepted,
     retryAfterMs: () => retryAfterMs,
     async fetch(url, init) {
       // A scheme that signs asks before anything is sent.
@@ -52,6 +56,7 @@ export function minding(
         over();
         throw problem;
       }
+      accepted ||= works && answer.ok;
       retryAfterMs = answer.ok ? undefined : retryAfter(Object.fromEntries(answer.headers));
       const reader = answer.body?.getReader();
       if (!reader) {
