@@ -11,7 +11,7 @@ import { type BilledAttempt, billedOf } from "../requests/billed.ts";
 import { KeyNames } from "../requests/key-names.ts";
 import type { Remembered } from "../requests/remembered.ts";
 import type { LiveRequest } from "../requests/under-way.ts";
-import { type Over, reachedFrontend } from "../requests/ring.ts";
+import { type Over, reachedFrontend, type RingView } from "../requests/ring.ts";
 import { standsIn } from "../requests/series-choice.ts";
 import type { Stats, StatsPage, StatsRow } from "../requests/stats.ts";
 import { answering } from "./input.ts";
@@ -85,7 +85,7 @@ export interface RequestCommandsOf {
 export function foundCommand({ store, live }: RequestCommandsOf) {
   const names = new KeyNames(store);
   return answering({
-    "requests.show": async ({ id, account }): Promise<FoundRequests> => {
+    "requests.show": async ({ id, account }, giver): Promise<FoundRequests> => {
       const ring = live?.remembered.ring;
       // What is asked by its attempt is meant too.
       const own = ATTEMPT.test(id) ? id.slice(0, id.lastIndexOf(".")) : id;
@@ -106,7 +106,7 @@ export function foundCommand({ store, live }: RequestCommandsOf) {
       const called = await names.all();
       const shown = (charges: readonly BilledAttempt[]) =>
         charges.map((charge) => ({ ...charge, keyName: called.get(charge.key) }));
-      const since = ring?.since;
+      const since = ring?.within(giver?.within).since;
       const requests: FoundRequest[] = await Promise.all(
         found.map(async (over) => ({
           id: over.id,
@@ -138,12 +138,14 @@ export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCom
   const names = new KeyNames(store);
   let waiting = 0;
 
-  /** Until there is something new, or the time is over; not for more readers than there may be. */
-  async function news(after: number, ms: number): Promise<void> {
-    if (ms === 0 || ring.count !== after || waiting >= WAITING) return;
+  /** Until there is something new for this reader, or the time is over; not for more readers than there may be. */
+  async function news(view: () => RingView, after: number | undefined, ms: number): Promise<void> {
+    if (ms === 0 || waiting >= WAITING) return;
+    const known = after ?? view().count;
+    const end = sleep(ms, "over", { ref: false });
     waiting++;
     try {
-      await Promise.race([ring.grown(), sleep(ms, undefined, { ref: false })]);
+      while (view().count === known && (await Promise.race([ring.grown(), end])) !== "over");
     } finally {
       waiting--;
     }
@@ -153,20 +155,22 @@ export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCom
     ...foundCommand(of),
     ...searchCommand(store),
     ...answering({
-      "requests.list": async (input): Promise<RequestPage> => {
+      "requests.list": async (input, giver): Promise<RequestPage> => {
+        const view = () => ring.within(giver?.within);
         const fits = await filterOf(input, (said) =>
           names.idOf(said, (id) => ring.find((over) => keyOf(over) === id, 1).length > 0),
         );
-        await news(input.after ?? ring.count, input.waitMs ?? 0);
-        const { after, last } = input;
-        const start = after ?? Math.max(ring.count - (last ?? PAGE), ring.count - ring.size);
-        const page = ring.read(start, fits, Math.min(input.limit ?? 100, PAGE));
+        const { after, last, limit, waitMs = 0 } = input;
+        await news(view, after, waitMs);
+        const { count, size, since } = view();
+        const start = after ?? Math.max(count - (last ?? PAGE), count - size);
+        const page = view().read(start, fits, Math.min(limit ?? 100, PAGE));
         const called = await names.all();
         return {
           items: page.items.map(({ over }) => named(over, called)),
           next: page.next,
           missed: page.missed,
-          since: ring.since,
+          since,
         };
       },
       "requests.live": async (input) => liveOf(input, await underWay(), await names.all()),

@@ -12,13 +12,16 @@ import { CommandGate } from "../../../src/gateway/control/gate.ts";
 import type { Giver } from "../../../src/gateway/control/giver.ts";
 import { keyCommands } from "../../../src/gateway/control/key-commands.ts";
 import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
-import { foundCommand } from "../../../src/gateway/control/request-commands.ts";
-import { searchCommand } from "../../../src/gateway/control/request-search.ts";
+import { foundCommand, requestCommands } from "../../../src/gateway/control/request-commands.ts";
+import { RequestRing } from "../../../src/gateway/requests/ring.ts";
+import { Stats } from "../../../src/gateway/requests/stats.ts";
 import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
 import { COMMANDS } from "../../../src/gateway/control/table.ts";
 import { keysIn } from "../../../src/gateway/control/world.ts";
 import { plain } from "../../../src/gateway/control/asking.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { requestRecord } from "../../kit/request-record.ts";
+import { turns } from "../../kit/waits.ts";
 import { makeMemory } from "../../plugins/stores/made.ts";
 
 const GIVER: Giver = {
@@ -71,6 +74,47 @@ const COMMANDS_OF: Readonly<Record<"own" | "theirs", readonly StoreCommand[]>> =
   ],
 };
 
+const seen = (n: number, key: string | undefined, account: string | undefined) =>
+  requestRecord({
+    at: NOON + n,
+    id: `seen-${n}`,
+    key,
+    account,
+    outcome: n % 3 === 0 ? "upstream_error" : "ok",
+    status: n % 3 === 0 ? 502 : 200,
+  });
+
+/** Requests that the gateway remembers, and those that are not over. */
+function liveOf(others: boolean) {
+  const ring = new RequestRing(1_000, NOON);
+  const stats = new Stats(() => NOON);
+  const rows = [
+    seen(1, "kTheirs", "acme/sales"),
+    seen(2, "kOwn", "acme/research"),
+    seen(3, "kFree", undefined),
+    seen(4, "kFree", "acme/sales/sales-east"),
+    seen(5, "kLab", "acme/research/lab"),
+    seen(6, "kOwn", "acme/research"),
+    seen(7, undefined, undefined),
+  ].filter(({ account }) => others || account?.includes("research"));
+  ring.add(rows);
+  stats.add(rows);
+  const underWay = rows.map(({ at, id, key, account, model }) => ({
+    at,
+    id,
+    key,
+    account,
+    model,
+    worker: 0,
+    phase: "asking",
+  }));
+  return {
+    remembered: { ring, stats } as never,
+    readings: async () => ({}) as never,
+    underWay: async () => underWay as never,
+  };
+}
+
 /** A gateway's commands over a store, and each question that the store is asked. */
 async function world(others: boolean) {
   const { store: kept } = await makeMemory();
@@ -110,8 +154,9 @@ async function world(others: boolean) {
         async () => {},
         () => ({ account: [...accounts.keys()] }),
       ),
+      ...requestCommands({ store, live: liveOf(others) }),
+      // Without a running gateway it does not wait for a request that may be on its way.
       ...foundCommand({ store }),
-      ...searchCommand(store),
       ...keyCommands(shelf, around, () => NOON),
       ...accountCommands(shelf, around, () => NOON),
     },
@@ -143,7 +188,8 @@ const settled = (said: string): string =>
 const NAMES = Object.entries(COMMANDS as Readonly<Record<string, CommandFacts>>)
   .filter(
     ([name, { within }]) =>
-      within && /^(ledger|usage|keys|accounts|requests\.(show|search)$)/.test(name),
+      // Those of `status`, `explain`, and models are about the gateway.
+      within && /^(ledger|usage|keys|accounts|requests|stats)\./.test(name),
   )
   .map(([name]) => name);
 const THEIR_WORDS = [
@@ -167,16 +213,23 @@ const question = (words: readonly string[]) =>
     name: fc.constantFrom(...NAMES),
     said: fc.dictionary(fc.constantFrom(...MEMBERS), fc.constantFrom(...words), { maxKeys: 2 }),
     by: fc.constantFrom(undefined, ["key"], ["account"], ["label"], ["credential"]),
+    after: fc.constantFrom(undefined, 0, 1, 3, 50),
+    limit: fc.constantFrom(undefined, 1, 2),
+    last: fc.constantFrom(undefined, 1, 2, 5),
   });
 /** Of what is said, what the command takes. */
 function inputOf({
   name,
   said,
   by,
+  ...more
 }: {
   name: string;
   said: JsonObject;
   by: readonly string[] | undefined;
+  after: number | undefined;
+  limit: number | undefined;
+  last: number | undefined;
 }) {
   const { properties = {}, required = [] } = (COMMANDS as Record<string, CommandFacts>)[name]!
     .input as { properties?: object; required?: readonly string[] };
@@ -184,11 +237,26 @@ function inputOf({
     Object.entries(said).filter(([member]) => Object.hasOwn(properties, member)),
   );
   for (const member of required) input[member] ??= "kOwn";
+  // A search is continued by a word, and the others by a number.
+  for (const [member, value] of Object.entries(more))
+    if (value !== undefined && Object.hasOwn(properties, member) && name !== "requests.search")
+      input[member] = value;
   return name === "ledger.totals" && by ? { ...input, by: [...by] } : input;
 }
 
 it("is what it would be if the others were not there", async () => {
-  expect(NAMES.length).toBeGreaterThan(8);
+  expect(NAMES).toEqual(
+    expect.arrayContaining([
+      "accounts.list",
+      "keys.list",
+      "ledger.totals",
+      "usage.series",
+      "requests.list",
+      "requests.live",
+      "requests.search",
+      "stats.series",
+    ]),
+  );
   await fc.assert(
     fc.asyncProperty(question([...OWN_WORDS, ...THEIR_WORDS]), async (one) => {
       const [alone, among] = [await world(false), await world(true)];
@@ -221,4 +289,25 @@ it("what others have and what there is not at all is refused after the same work
     }),
     { numRuns: 400 },
   );
+});
+
+it("a wait for news ends with the account's own news, not with that of others", async () => {
+  const { store } = await makeMemory();
+  const live = liveOf(false);
+  const { ring } = live.remembered as unknown as { ring: RequestRing };
+  const list = requestCommands({ store, live })["requests.list"];
+  const { next } = (await list({ account: "research" }, GIVER)) as { next: number };
+  expect(next).toBe(3);
+  let ended = false;
+  const waiting = Promise.resolve(
+    list({ account: "research", after: next, waitMs: 30_000 }, GIVER),
+  );
+  void waiting.finally(() => (ended = true));
+  for (let n = 10; n < 20; n++) {
+    ring.add([seen(n, "kTheirs", "acme/sales"), seen(n, undefined, undefined)]);
+    await turns(5);
+  }
+  expect(ended).toBe(false);
+  ring.add([seen(30, "kLab", "acme/research/lab")]);
+  expect(await waiting).toMatchObject({ items: [{ id: "seen-30" }], next: 4, missed: 0 });
 });

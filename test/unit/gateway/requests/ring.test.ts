@@ -120,3 +120,56 @@ it("what a client's own tracing wrote is not kept", () => {
   expect(kept!.trace.traceId).toBe("1".repeat(32));
   expect(kept!.trace.state).toBeUndefined();
 });
+
+it("an account's view is that of a ring that only its requests came to", () => {
+  const PATHS = ["acme", "acme/lab", "acme/lab/web", "sales", undefined] as const;
+  const step = fc.oneof(
+    { weight: 3, arbitrary: fc.array(fc.constantFrom(...PATHS), { maxLength: 6 }) },
+    { weight: 1, arbitrary: fc.record({ read: fc.integer({ min: 1, max: 4 }) }) },
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const [ring, alone] = [new RequestRing(1_000, 5), new RequestRing(1_000, 5)];
+      let [n, place] = [10, 0];
+      for (const each of steps) {
+        if (Array.isArray(each)) {
+          const batch = each.map((account) => record(n++, { account }));
+          ring.add(batch);
+          alone.add(batch.filter((_, i) => each[i]?.includes("lab")));
+        } else {
+          const page = ring.within("lab").read(place, every, each.read);
+          expect(page).toEqual(alone.read(place, every, each.read));
+          place = page.next;
+        }
+        const view = ring.within("lab");
+        expect([view.count, view.size, view.since]).toEqual([alone.count, alone.size, alone.since]);
+      }
+      expect(ring.within(undefined)).toBe(ring);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+it("an account's view counts its own requests that are gone, whatever displaced them", () => {
+  const path = fc.constantFrom("acme/lab", "sales");
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 9 }),
+      fc.array(path, { maxLength: 40 }),
+      (most, paths) => {
+        const ring = new RequestRing(most, 0);
+        for (const [i, account] of paths.entries()) ring.add([record(i + 1, { account })]);
+        ring.limit(Math.max(1, most - 2));
+        const kept = paths.slice(-Math.max(1, most - 2)).filter((of) => of === "acme/lab").length;
+        const came = paths.filter((of) => of === "acme/lab").length;
+        const view = ring.within("lab");
+        expect([view.count, view.size]).toEqual([came, kept]);
+        expect(view.read(0, every, 100)).toMatchObject({ next: came, missed: came - kept });
+        // Every own request since then is kept.
+        const own = paths.flatMap((of, i) => (of === "acme/lab" ? [i + 1] : []));
+        expect(own.filter((at) => at >= view.since)).toHaveLength(kept);
+      },
+    ),
+    { numRuns: 100 },
+  );
+});
