@@ -1,8 +1,6 @@
-// What keys may use that have no such limit of their own, and how much a budget sets aside. A declaration: the store takes all
-// limits and the reserve row in one step. A key's own limits are the host's to count.
-import { defineMiddleware, type Limit } from "tollgate/plugin";
-
-const count = (description: string) => ({ type: "integer", minimum: 1, description }) as const;
+// Limits of each key that has none of the same unit, and how much a budget reserves. A declaration: the store takes all limits and
+// the reserve row in one step. The host counts a key's own limits.
+import { defineMiddleware, LIMIT, limitOf, type Identity, type Limit } from "tollgate/plugin";
 
 export default defineMiddleware({
   api: 1,
@@ -14,8 +12,12 @@ export default defineMiddleware({
     type: "object",
     additionalProperties: false,
     properties: {
-      rpm: count("Requests a minute, for keys without a request limit of their own"),
-      concurrent: count("Requests at once, for keys without such a limit of their own"),
+      limits: {
+        type: "array",
+        items: LIMIT,
+        description:
+          "Limits of each key, as in requests=600/minute. A key that has a limit of the same unit keeps its own",
+      },
       hold: {
         enum: ["hard", "expected", "soft"],
         default: "expected",
@@ -24,26 +26,25 @@ export default defineMiddleware({
       },
     },
   },
-  setup: ({ rpm, concurrent, hold }) => ({
-    /** Before the body is read; the store counts exactly, over all processes, when the call is reserved. */
-    admit(x) {
-      const who = x.identity;
-      if (!who) return;
-      const own = who.limits?.some((l) => l.unit === "concurrent");
-      if (!own && concurrent !== undefined) x.occupy(`key:${who.id}`, concurrent);
-    },
-    charge(call) {
-      const who = call.exchange.identity;
-      if (!who) return undefined;
-      const limits: Limit[] = [];
-      const add = (unit: Limit["unit"], max: number | undefined, per: Limit["per"]) => {
-        if (max !== undefined && !who.limits?.some((l) => l.unit === unit))
-          limits.push({ scope: `key:${who.id}`, unit, max, per });
-      };
-      // A second attempt is the same request: it is not counted as one more.
-      if (call.n === 1) add("requests", rpm, "minute");
-      add("concurrent", concurrent, "open");
-      return { limits, hold };
-    },
-  }),
+  setup({ limits: texts = [], hold }) {
+    const parsed = texts.map((text) => limitOf(text, ""));
+    const limitsOf = (who: Identity): Limit[] =>
+      parsed
+        .filter(({ unit }) => !who.limits?.some((own) => own.unit === unit))
+        .map((limit) => ({ ...limit, scope: `key:${who.id}` }));
+    return {
+      /** Before the body is read; the store counts exactly, over all processes, when the call is reserved. */
+      admit(x) {
+        if (!x.identity) return;
+        for (const { unit, scope, max } of limitsOf(x.identity))
+          if (unit === "concurrent") x.occupy(scope, Number(max));
+      },
+      charge({ n, exchange: { identity } }) {
+        if (!identity) return undefined;
+        // A second attempt is the same request: it is not counted as one more.
+        const limits = limitsOf(identity).filter(({ unit }) => n === 1 || unit !== "requests");
+        return { limits, hold };
+      },
+    };
+  },
 });

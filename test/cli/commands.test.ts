@@ -51,7 +51,7 @@ workers: many
 drain: soon
 store: { use: sqlite, with: { durability: pwoer } }
 frontends: [chat-completions, mesages]
-middleware: [auth, { use: limits, with: { rpm: lots } }, { use: usage, for: { providers: [nobody] } }]
+middleware: [auth, { use: limits, with: { limits: [lots] } }, { use: usage, for: { providers: [nobody] } }]
 providers:
   demo: { use: demo, wiht: {} }
   openai: { use: openai, with: { api_key: "${"${env:NOT_SET}"}" }, models: { gpt-6: { price: { input: "-3" } } } }
@@ -72,7 +72,7 @@ test("check: none of fourteen mistakes waits for another to be mended", async ()
     "3 drain",
     "4 store.with.durability",
     "5 frontends.mesages",
-    "6 middleware.limits.with.rpm",
+    "6 middleware.limits.with.limits[0]",
     "6 middleware.usage.for.providers[0]",
     "8 providers.demo.wiht",
     "9 providers.openai.with.api_key",

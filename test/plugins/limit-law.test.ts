@@ -9,11 +9,13 @@ import { validate } from "../../src/config/validate.ts";
 import { COMMANDS } from "../../src/gateway/control/table.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../src/plugin/limit-words.ts";
 
-const plugins = await Promise.all(
-  Object.values(builtin)
-    .flatMap((kind) => Object.values(kind))
-    .map(async (load) => (await (load as () => Promise<{ default: Definition }>)()).default),
-);
+const loaded = (kinds: readonly object[]): Promise<Definition[]> =>
+  Promise.all(
+    kinds
+      .flatMap((kind) => Object.values(kind))
+      .map(async (load) => (await (load as () => Promise<{ default: Definition }>)()).default),
+  );
+const plugins = await loaded(Object.values(builtin));
 const SCHEMAS: readonly (readonly [name: string, schema: unknown])[] = [
   ["gateway.yaml", WHOLE],
   ...plugins.map((each) => [`plugin ${each.name}`, "options" in each ? each.options : {}] as const),
@@ -33,7 +35,7 @@ it("each list of limits, in the config, in options and in commands, takes texts 
     ([path, node]) =>
       path.endsWith("/properties/limits") && [node["type"]].flat().includes("array"),
   );
-  expect(lists.length).toBe(13);
+  expect(lists.length).toBe(14);
   for (const [path, node] of lists) expect([path, node["items"]]).toEqual([path, LIMIT]);
   const places = lists.map(([path]) => path.replace(/\/.*/, ""));
   expect(new Set(places)).toEqual(
@@ -42,6 +44,7 @@ it("each list of limits, in the config, in options and in commands, takes texts 
       "plugin auth",
       "plugin jwt",
       "plugin client-certificates",
+      "plugin limits",
       "keys.create",
       "keys.update",
       "keys.import",
@@ -58,6 +61,16 @@ it("no schema takes a limit in another form", () => {
   expect(mappings.map(([path]) => path)).toEqual([]);
   const alike = ALL.filter(([, { pattern }]) => String(pattern).includes("usd="));
   for (const [path, node] of alike) expect([path, node]).toEqual([path, LIMIT]);
+});
+
+it("no option of a middleware is a limit with a name of its own, such as rpm", async () => {
+  const names = [...LIMIT_UNITS, "usd", "budget", "max_budget", "rpm", "tpm", "rps", "rpd"];
+  for (const each of await loaded([builtin.middleware]))
+    for (const [path, { properties }] of nodes("options" in each ? each.options : {}, each.name))
+      expect([path, names.filter((each) => Object.hasOwn(properties ?? {}, each))]).toEqual([
+        path,
+        [],
+      ]);
 });
 
 const span = fc.constantFrom(...LIMIT_SPANS.filter((each) => each !== "open"));

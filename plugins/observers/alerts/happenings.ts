@@ -1,5 +1,5 @@
 // What the gateway tells, as events: notices, refused requests, bills.
-import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
+import { limitText, type LedgerLine, type Notice, type RequestRecord } from "tollgate/plugin";
 import { usd } from "../usd.ts";
 import type { AlertEvent, Happening } from "./alert.ts";
 
@@ -87,7 +87,6 @@ const plain = (type: Happening["type"], subject: string, at: number): Happening 
 function crossed(notice: Notices["budget_crossed"]): Happening {
   const { at, scope, unit, per, percent, used, max, resetsAt } = notice;
   const [kind = "", name = ""] = split(scope);
-  const amount = (of: bigint) => (unit === "nano_usd" ? usd(of) : String(of));
   return {
     type: "budget.crossed",
     at,
@@ -100,11 +99,9 @@ function crossed(notice: Notices["budget_crossed"]): Happening {
     percent,
     data: {
       scope,
-      unit: unit === "nano_usd" ? "usd" : unit,
-      per,
+      limit: limitText({ unit, max, per }),
       percent,
-      used: amount(used),
-      max: amount(max),
+      used: unit === "nano_usd" ? usd(used) : String(used),
       ...(per !== "total" && { resetsAt: new Date(resetsAt).toISOString() }),
     },
   };

@@ -2,8 +2,7 @@
 import type { Alert } from "./alert.ts";
 
 const SAID: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
-  "budget.crossed": (d) =>
-    `has used ${d["percent"]}% of ${d["unit"]}=${d["max"]}/${d["per"]}: ${d["used"]} so far`,
+  "budget.crossed": (d) => `has used ${d["percent"]}% of ${d["limit"]}: ${d["used"]} so far`,
   "key.refused": (d) => `requests are refused: ${d["code"]}`,
   "provider.resting": (d) => `fails (${d["kind"]}) and is tried last until ${d["until"]}`,
   "credential.refused": (d) => `refuses our credential ${d["credential"]} (${d["kind"]})`,

@@ -144,7 +144,7 @@ describe("what is told", () => {
       subject: "account:acme:eu",
       facets: { account: "acme:eu", key: undefined },
       percent: 80,
-      data: { unit: "usd", used: "8.5", max: "10", resetsAt: "2026-07-01T00:00:00.000Z" },
+      data: { limit: "usd=10/month", used: "8.5", resetsAt: "2026-07-01T00:00:00.000Z" },
     });
     const id = (more: object, gateway = "g") =>
       alertOf(ofNotice(crossed(more), new Failures())!, gateway).id;

@@ -30,6 +30,7 @@ it.each([
   ["access_log: true", "observers"],
   ["accounts: { a: { budget: 100 } }", "limits"],
   ["accounts: { a: { rate_limits: 60 } }", "limits"],
+  ["middleware: [{ use: limits, with: { rpm: 60 } }]", "limits"],
 ])("%s: a hint that names what to write", async (text, key) => {
   const [problem] = await checked(`${DEMO}${text}`);
   const written = /write (\w+: \[.*?\}?\])(?=$|,| under)/.exec(problem?.hint ?? "")?.[1];
