@@ -28,7 +28,7 @@ export function provider(subject: Subject): Check[] {
     each("endpoints are well-formed", shape),
     each("requests carry the credential where it was promised, and nowhere else", sends),
     each("a scheme with a token says of any refusal whether the token is over", tokens),
-    each("an abort ends what upstream is asked, within 100 ms", aborts),
+    each("an abort ends the work and its connection while upstream is silent", aborts),
     each("an upstream that fails is an error, not a hang", refused),
     each("native endpoints obey the grammar", native),
     each("native endpoints say what is recorded: text, counts, end and errors", stated),

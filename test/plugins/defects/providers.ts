@@ -109,7 +109,7 @@ export const providerDefects: readonly Defect[] = [
     what: "a list of models that goes on when it is told to stop",
     from: LIST,
     to: 'models: (line) => line.fetch("models").then(() => [], () => new Promise(() => {})),',
-    check: "an abort ends what upstream is asked, within 100 ms",
+    check: "an abort ends the work and its connection while upstream is silent",
     says: /models\(\) goes on/,
   },
   {
@@ -242,7 +242,7 @@ export const providerDefects: readonly Defect[] = [
     what: "work that goes on when it is told to stop",
     from: 'await call.fetch("say", {',
     to: 'await ((...of: Parameters<typeof call.fetch>) => call.fetch(...of).catch(() => new Promise<never>(() => {})))("say", {',
-    check: "an abort ends what upstream is asked, within 100 ms",
+    check: "an abort ends the work and its connection while upstream is silent",
     says: /run\(\)/,
   },
   {

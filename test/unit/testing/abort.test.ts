@@ -1,0 +1,52 @@
+// The kit judges an abort by the order of events: the work ends and its connection is closed while upstream is silent. How long a busy machine
+// takes for it is no fault of the plugin.
+import { expect, it } from "vitest";
+import type { Provider } from "../../../src/plugin/provider.ts";
+import { aborts } from "../../../src/testing/conformance/work.ts";
+import type { Subject } from "../../../src/testing/conformance/subject.ts";
+import { worked } from "../../kit/processor.ts";
+
+const SUBJECT = { credential: {}, heard: [], secrets: [], works: [] } as unknown as Subject;
+const provider = (models: Provider["models"]) =>
+  ({
+    endpoints: [{ protocol: { id: "toy" }, base: "https://toy.example", auth: "none" }],
+    models,
+  }) as unknown as Provider;
+
+/** As on a machine that has no time for this process. */
+function busy(ms: number): void {
+  const from = worked();
+  while (worked() - from < ms);
+}
+
+it("passes work that ends with its signal, however long the machine takes", async () => {
+  const slow = provider(async (line) => {
+    line.signal.addEventListener("abort", () => busy(300));
+    await line.fetch("models");
+    return [];
+  });
+  await aborts(slow, SUBJECT);
+});
+
+it("passes work that is done later, and closes its connection at once", async () => {
+  const later = provider(async (line) => {
+    await line.fetch("models").catch(async () => {
+      for (let n = 0; n < 20; n++) {
+        busy(10);
+        await new Promise((resolve) => void setImmediate(resolve));
+      }
+    });
+    return [];
+  });
+  await aborts(later, SUBJECT);
+});
+
+it("fails work that goes on", async () => {
+  const goes = provider((line) =>
+    line.fetch("models").then(
+      () => [],
+      () => new Promise<never>(() => {}),
+    ),
+  );
+  await expect(aborts(goes, SUBJECT)).rejects.toThrow("models() goes on after its signal fired");
+});
