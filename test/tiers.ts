@@ -54,7 +54,6 @@ export const CI: readonly string[] = [
   "test/plugins/stores/postgres.test.ts",
   "test/plugins/stores/sqlite.test.ts",
   "test/protocols/forgets.test.ts",
-  "test/rig/fleet-sim.test.ts",
   "test/rig/never-worse.test.ts",
   "test/rig/zdr.test.ts",
   "test/types.test.ts",
@@ -192,6 +191,11 @@ export const PROGRAMS: readonly Program[] = [
   },
   { name: "collector", tier: "nightly", args: source("test/rig/collector/main.ts") },
   { name: "access log", tier: "nightly", args: source("test/rig/main.ts", "access-log") },
+  {
+    name: "mutants",
+    tier: "nightly",
+    args: source("test/mutants.ts", "--seed", "7", "--count", "10", "--least", "0.5"),
+  },
   { name: "deploy", tier: "nightly", args: source("test/deploy/main.ts") },
   {
     name: "console pictures",

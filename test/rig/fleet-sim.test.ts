@@ -1,17 +1,19 @@
 // A short form of `npm run rig fleet-sim`: the store of several gateways in small worlds on virtual time. No assertion depends on how fast the machine is.
 import { beforeAll, expect, it } from "vitest";
+import { runs } from "../kit/effort.ts";
 import { simulated } from "./fleet-sim.ts";
 import { SimulatedDatabase } from "./sim/database.ts";
 import { world } from "./sim/world.ts";
 
+const WORLDS = runs(20);
 let database: SimulatedDatabase;
 beforeAll(async () => void (database = await SimulatedDatabase.create()), 120_000);
 
 it(
-  "no budget is overrun, no call is lost or counted twice, and service returns after faults, in 10 worlds",
+  `no budget is overrun, no call is lost or counted twice, and service returns after faults, in ${WORLDS} worlds`,
   { timeout: 300_000 },
   async () => {
-    const { failed, counts } = await simulated(database, { from: 1, worlds: 10 });
+    const { failed, counts } = await simulated(database, { from: 1, worlds: WORLDS });
     expect(
       failed?.seen.wrong ?? [],
       `seed ${failed?.seed}\n${failed?.seen.done.join("\n")}`,

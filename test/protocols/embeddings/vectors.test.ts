@@ -13,6 +13,7 @@ import { embeddings, type EmbeddingDialect } from "tollgate/protocols/embeddings
 import { geminiEmbedding } from "tollgate/protocols/gemini";
 import { ollamaEmbeddings } from "tollgate/protocols/ollama";
 import { answering, asking, decodeWhole, outgoing, relay } from "tollgate/testing";
+import { survey } from "../../../src/protocols/embeddings/survey.ts";
 import { wholeBytes } from "../../../src/testing/codec.ts";
 
 const wire = embeddings();
@@ -359,4 +360,12 @@ it("an error under a 200 is an error", () => {
     "No such model.",
   );
   expect(events).toEqual([]);
+});
+
+it("a request that brings pictures or addresses beside its text is no count of tokens alone", () => {
+  const media = (more: Body) => survey({ model: "m", input: [[1, 2, 3]], ...more }).media;
+  expect(media({})).toBeUndefined();
+  expect(media({ dimensions: 8, user: "u", images: null })).toBeUndefined();
+  expect(media({ images: ["https://e.example/a.png"] })).toEqual({ count: 1, bytes: 0 });
+  expect(media({ IMAGE: "x", urls: ["https://e.example"] })).toEqual({ count: 2, bytes: 0 });
 });

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
 import { toHandler } from "../../../src/gateway/http/adapter.ts";
+import { stray } from "../../../src/gateway/http/app.ts";
 import { listen, type Listening } from "../../../src/gateway/http/listener.ts";
 import { turns } from "../../kit/waits.ts";
 
@@ -11,11 +12,15 @@ afterEach(() => listening?.close(0));
 const handled = Symbol.for("h3.handled");
 const nodeOf = (event: H3Event) => event.runtime!.node!.res as unknown as ServerResponse;
 
-async function ask(answer: (event: H3Event) => unknown): Promise<Response> {
+async function ask(
+  answer: (event: H3Event) => unknown,
+  path = "/x",
+  ...more: [ReturnType<typeof stray>?]
+): Promise<Response> {
   const app = new H3({ silent: true });
   app.post("/x", answer as never);
-  listening = await listen({ host: "127.0.0.1", port: 0, handler: toHandler(app) });
-  return fetch(`${listening.url}/x`, { method: "POST", body: "hello" });
+  listening = await listen({ host: "127.0.0.1", port: 0, handler: toHandler(app, ...more) });
+  return fetch(`${listening.url}${path}`, { method: "POST", body: "hello" });
 }
 
 test("what a handler returns is the answer", async () => {
@@ -61,4 +66,21 @@ test("an answer that breaks while it is sent breaks the connection, not the proc
       ),
   );
   await expect(response.text()).rejects.toThrow();
+});
+
+test("a handler that fails is the gateway's own error, and a bad path the client's", async () => {
+  const failing = () => {
+    throw new Error("planted");
+  };
+  for (const [path, status, code] of [
+    ["/x", 500, "Something went wrong here."],
+    ["/%ff", 400, "The path is not well encoded."],
+  ] as const) {
+    const response = await ask(failing, path, stray([]));
+    expect([response.status, await response.text()]).toEqual([
+      status,
+      expect.stringContaining(code),
+    ]);
+    await listening!.close(0);
+  }
 });

@@ -311,3 +311,10 @@ it("a wait for news ends with the account's own news, not with that of others", 
   ring.add([seen(30, "kLab", "acme/research/lab")]);
   expect(await waiting).toMatchObject({ items: [{ id: "seen-30" }], next: 4, missed: 0 });
 });
+
+it("a command that reads for an account reads for the giver's own, where none is named", () => {
+  const rows: readonly (readonly [string, CommandFacts])[] = Object.entries(COMMANDS);
+  const reading = rows.filter(([, of]) => !of.writes && of.within?.account === "account");
+  expect(reading.length).toBeGreaterThan(5);
+  expect(reading.filter(([, of]) => !of.within!.fills).map(([name]) => name)).toEqual([]);
+});

@@ -176,6 +176,13 @@ describe("a breaker", () => {
     expect(one.calm).toBe(true);
   });
 
+  it("that was never open is not closed by a success", () => {
+    const one = target();
+    expect(one.answered(5, 1, "a")).toBe(false);
+    fail(one, 10);
+    expect(one.answered(20, 15, "a")).toBe(false);
+  });
+
   it("is closed by what was asked after it had opened, and by nothing older", () => {
     const one = target();
     for (let i = 0; i < 5; i++) fail(one, 1_000);

@@ -1,0 +1,29 @@
+// What a scope does again and again: never beside itself, and not after its end.
+import { expect, it, vi } from "vitest";
+import { Scope } from "../../../src/lib/scope.ts";
+
+it("a tick never overlaps itself, and there is none after the scope has left", async () => {
+  vi.useFakeTimers();
+  try {
+    const scope = new Scope();
+    const ticks: (() => void)[] = [];
+    scope.every(
+      10,
+      () => new Promise<void>((resolve) => void ticks.push(resolve)),
+      () => {},
+    );
+    await vi.advanceTimersByTimeAsync(35);
+    expect(ticks).toHaveLength(1);
+    ticks[0]!();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(ticks).toHaveLength(2);
+    ticks[1]!();
+    await vi.advanceTimersByTimeAsync(0);
+    scope.leave();
+    await vi.advanceTimersByTimeAsync(30);
+    expect(ticks).toHaveLength(2);
+    await scope[Symbol.asyncDispose]();
+  } finally {
+    vi.useRealTimers();
+  }
+});
