@@ -1,146 +1,17 @@
-// What the README shows is run: its YAML is checked, its requests are sent, its provider answers.
+// What the pages show is run: their requests are sent, their commands run, their providers answer. `test/docs/pages.test.ts` checks what need not run.
 import { execFile } from "node:child_process";
-import { existsSync, globSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
-import { builtin } from "../../plugins/index.ts";
-import { COMMANDS } from "../../src/cli/main.ts";
-import { loadConfig } from "../../src/config/load.ts";
-import { printProblems } from "../../src/config/report.ts";
-import { createLoader } from "../../src/loader/load.ts";
+import { named, of, ROOT } from "../docs/pages.ts";
 import { startGateway, type LocalGateway } from "../kit/in-process.ts";
 import { KEPT } from "../kit/program.ts";
 
 const run = promisify(execFile);
-const ROOT = join(import.meta.dirname, "../..");
-const PAGES = [
-  "README.md",
-  "CONTRIBUTING.md",
-  "SECURITY.md",
-  ...globSync("{plugins,src}/**/README.md", { cwd: ROOT }),
-  ...globSync("docs/**/*.md", { cwd: ROOT }),
-];
-
-interface Block {
-  page: string;
-  line: number;
-  language: string;
-  text: string;
-}
-
-const blocks: Block[] = PAGES.filter((page) => existsSync(join(ROOT, page))).flatMap((page) => {
-  const text = readFileSync(join(ROOT, page), "utf8");
-  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((m) => ({
-    page,
-    line: text.slice(0, m.index).split("\n").length,
-    language: m[1]!,
-    text: m[2]!,
-  }));
-});
-const of = (language: string) => blocks.filter((b) => b.language === language);
-const named = (b: Block) => `${b.page}:${b.line}`;
-
-/** Keys that the examples ask for. */
-function exampleOf(name: string | symbol): string | undefined {
-  if (typeof name !== "string") return undefined;
-  if (name === "ALERTS_SECRET") return `whsec_${"example+".repeat(4)}`;
-  if (name.startsWith("TOLLGATE_") && name.endsWith("_URL"))
-    return "postgres://db.internal/tollgate";
-  return /_(KEY|TOKEN)$/.test(name) ? `sk-example-${name}-0000-0000` : undefined;
-}
-const ENV = new Proxy({} as Record<string, string>, {
-  get: (_t, name) => exampleOf(name),
-  has: () => true,
-  getOwnPropertyDescriptor: (_t, name) => {
-    const value = exampleOf(name);
-    return value === undefined ? undefined : { value, configurable: true, enumerable: true };
-  },
-});
-
-const load = createLoader({ builtin: builtin as never, host: {} });
-
-describe("every YAML example", () => {
-  it("there are some", () => expect(of("yaml").length).toBeGreaterThan(0));
-
-  const schema = JSON.parse(
-    readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8"),
-  ) as object;
-  const valid = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema);
-
-  it.each(of("yaml").map((b) => [named(b), b] as const))(
-    "%s is a config without errors",
-    async (_name, block) => {
-      const { problems } = await loadConfig(join(ROOT, "gateway.yaml"), {
-        env: ENV,
-        load,
-        text: block.text,
-      });
-      expect(printProblems(problems.filter((p) => p.severity === "error"))).toBe("");
-      const tree: unknown = parse(block.text);
-      expect(valid(tree), JSON.stringify(valid.errors)).toBe(true);
-    },
-  );
-
-  it("the shipped gateway.yaml too, and a typo in a plugin's option fails", async () => {
-    const text = await readFile(join(ROOT, "gateway.yaml"), "utf8");
-    expect(valid(parse(text)), JSON.stringify(valid.errors)).toBe(true);
-    expect(valid(parse("middleware: [{ use: auth, with: { anonymus: true } }]"))).toBe(false);
-    expect(valid(parse("providers: { x: { use: openai, with: { api_kee: x } } }"))).toBe(false);
-  });
-});
-
-describe("every example that a page shows", () => {
-  const OWN = /^\/\/ (examples\/[\w-]+\.ts)\n/;
-  const shown = of("ts").filter(({ text }) => OWN.test(text));
-
-  it.each(shown.map((b) => [named(b), b] as const))("%s is the file", (_name, { text }) => {
-    expect(text).toBe(readFileSync(join(ROOT, OWN.exec(text)![1]!), "utf8"));
-  });
-
-  it("every file in examples/ stands on a page", () => {
-    const files = globSync("examples/*.ts", { cwd: ROOT }).sort();
-    expect([...new Set(shown.map(({ text }) => OWN.exec(text)![1]!))].sort()).toEqual(files);
-  });
-
-  it("and every package there in their list", () => {
-    const list = readFileSync(join(ROOT, "examples/packages/README.md"), "utf8");
-    const packages = globSync("examples/packages/*/", { cwd: ROOT }).map((path) => basename(path));
-    expect(packages.length).toBeGreaterThan(7);
-    expect(packages.filter((name) => !list.includes(`(${name}`))).toEqual([]);
-  });
-});
-
-describe("every link and every file that a page names", () => {
-  const pages = PAGES.filter((page) => existsSync(join(ROOT, page)));
-  it.each(pages)("%s leads somewhere", (page) => {
-    const text = readFileSync(join(ROOT, page), "utf8").replaceAll(/^```[\s\S]*?^```$/gm, "");
-    const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((m) =>
-      join(dirname(page), m[1]!),
-    );
-    const named = /^(docs\/|CONTRIBUTING|SECURITY)/.test(page)
-      ? [...text.matchAll(/`((?:src|plugins|test|docs|examples|schemas)\/[\w./-]+)`/g)].map(
-          (m) => m[1]!,
-        )
-      : [];
-    expect([...links, ...named].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
-  });
-});
-
-describe("every command that a page speaks of", () => {
-  it.each(PAGES.filter((page) => existsSync(join(ROOT, page))))("%s: is there", (page) => {
-    const text = readFileSync(join(ROOT, page), "utf8");
-    const spoken = [...text.matchAll(/(?:npx |`)tollgate ([a-z]+(?:-[a-z]+)*)/g)].map((m) => m[1]!);
-    expect(spoken.filter((name) => !Object.hasOwn(COMMANDS, name))).toEqual([]);
-  });
-});
-
 describe("every request", () => {
   let gateway: LocalGateway;
   beforeAll(async () => {
@@ -235,25 +106,6 @@ describe("every command of ours", () => {
       env: { ...process.env, ...KEPT, KEY: gateway.key },
     });
     expect(stdout).not.toContain('"error"');
-  });
-});
-
-describe("commands", () => {
-  const scripts = (
-    JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
-      scripts: Record<string, string>;
-    }
-  ).scripts;
-  it.each(
-    of("sh")
-      .filter((b) => b.text.startsWith("npm"))
-      .map((b) => [named(b), b] as const),
-  )("%s are scripts that exist", (_name, block) => {
-    for (const [, script] of block.text.matchAll(
-      /npm (?:run (?:-s )?)?(start|test|[\w:]+)(?: |$|\n)/g,
-    ))
-      if (script !== "ci" && script !== "install" && script !== "i")
-        expect(scripts).toHaveProperty(script!);
   });
 });
 
