@@ -8,7 +8,7 @@ const attends: Journey = {
   run: (stage, browser) =>
     inside(stage, browser, "", async (page) => {
       const todo = page.locator(".todo-area");
-      await todo.getByText("has used 80% of 5 requests per day").waitFor();
+      await todo.getByText("has used 80% of requests=5/day").waitFor();
       await todo.getByText("is not mounted: TOLLGATE_SPARE_KEY is not set").waitFor();
       await todo.getByRole("link", { name: "acme/slow" }).click();
       await page.getByRole("dialog").getByText("Facts, and who says so").waitFor();

@@ -18,11 +18,8 @@ export interface Counted {
   readonly resetsAt: number;
 }
 
-/** "$1.20", "340 requests". */
-export const sayUsed = (unit: string, of: string | number): string =>
-  unit === "nano_usd" ? usd(of) : `${brief(Number(of))} ${unit}`;
-
-const bare = (unit: string, of: string | number): string =>
+/** "$1.20", "340". */
+export const amountOf = (unit: string, of: string | number): string =>
   unit === "nano_usd" ? usd(of) : brief(Number(of));
 
 /** "account:web" → "web"; undefined: the limit is the owner's own. */
@@ -43,7 +40,7 @@ export function LimitBar({ limit, own }: { limit: Counted | string; own?: string
   const name = `${account === undefined ? "" : `Account ${account}: `}${nameOfLimit(limit.limit)}`;
   const [used, held] = [Number(limit.used), Number(limit.held)];
   const share = max === 0 ? 1 : used / max;
-  const said = `${bare(unit, limit.used)} of ${bare(unit, max)}`;
+  const said = `${amountOf(unit, limit.used)} of ${amountOf(unit, max)}`;
   const resets = /\/(?!total)/.test(limit.limit) ? `Resets in ${away(resetsAt)}` : "";
   return html`<div class="stack tight limit">
     <div class="row small">
@@ -54,7 +51,7 @@ export function LimitBar({ limit, own }: { limit: Counted | string; own?: string
     ${
       (held > 0 || resets) &&
       html`<div class="row small faint">
-        <span class="grow">${held > 0 ? `${bare(unit, held)} reserved` : ""}</span>
+        <span class="grow">${held > 0 ? `${amountOf(unit, held)} reserved` : ""}</span>
         ${resets && html`<span class="nowrap" title=${moment(resetsAt)}>${resets}</span>`}
       </div>`
     }

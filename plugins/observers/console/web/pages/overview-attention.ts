@@ -8,7 +8,7 @@ import { addressOf } from "../place.ts";
 import type { Span } from "../span.ts";
 import type { Sums } from "../shapes.ts";
 import { ago, count, day, moment } from "../words.ts";
-import { sayUsed } from "../limits.ts";
+import { amountOf } from "../limits.ts";
 
 type Item = { readonly severity: "bad" | "warn" } & (
   | { readonly kind: "ledger"; readonly why: string }
@@ -101,7 +101,7 @@ const SAID: { readonly [K in Item["kind"]]: (item: Of<K>) => ComponentChildren }
     link("/keys", { [of]: id }, `${of === "key" ? "Key" : "Account"} ${name ?? id}`),
     ` has used ${percent(used, max)} of ${limit}. `,
     html`<span class="quiet" title=${resetsAt < NEVER ? moment(resetsAt) : ""}
-      >${sayUsed(unit, used)} used${resetsAt < NEVER && `, resets ${ago(resetsAt)}`}.</span
+      >${amountOf(unit, used)} used${resetsAt < NEVER && `, resets ${ago(resetsAt)}`}.</span
     >`,
   ],
   retirement: ({ model, on, names }) => [
