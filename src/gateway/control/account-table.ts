@@ -1,4 +1,5 @@
 // Commands of accounts, as the table has them.
+import type { CommandFacts } from "./command-facts.ts";
 import { LIMIT } from "../../plugin/limit.ts";
 import {
   answer,
@@ -127,4 +128,4 @@ export const ACCOUNT_COMMANDS = {
     changes: { target: "id", read: "accounts.show" },
     onFiles: true,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

@@ -1,4 +1,5 @@
 // Commands about admins: their tokens and their sessions.
+import type { CommandFacts } from "./command-facts.ts";
 import { ROLES } from "../../config/admin.ts";
 import { answer, atMost, NONE, printed, text, whole } from "./fields.ts";
 
@@ -99,4 +100,4 @@ export const ADMIN_COMMANDS = {
     cli: "console",
     onFiles: false,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

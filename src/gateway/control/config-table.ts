@@ -1,4 +1,5 @@
 // The commands about the config, as the table has them. None of them writes a file.
+import type { CommandFacts } from "./command-facts.ts";
 import { answer, NONE } from "./fields.ts";
 
 export const CONFIG_COMMANDS = {
@@ -32,4 +33,4 @@ export const CONFIG_COMMANDS = {
     cli: "config check",
     onFiles: false,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

@@ -1,4 +1,5 @@
 // Commands of a ledger that grows old, as the table has them.
+import type { CommandFacts } from "./command-facts.ts";
 import { answer, NONE, path, text, whole } from "./fields.ts";
 
 export const KEEPING_COMMANDS = {
@@ -80,4 +81,4 @@ export const KEEPING_COMMANDS = {
     changes: { target: "file" },
     onFiles: true,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

@@ -1,4 +1,5 @@
 // Commands of keys, as the table has them.
+import type { CommandFacts } from "./command-facts.ts";
 import { newId } from "../../lib/key.ts";
 import {
   answer,
@@ -192,4 +193,4 @@ export const KEY_COMMANDS = {
     changes: { target: "id", read: "keys.show" },
     onFiles: true,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

@@ -1,4 +1,5 @@
 // The commands about providers, as the table has them.
+import type { CommandFacts } from "./command-facts.ts";
 import { answer, NONE, text } from "./fields.ts";
 
 const PROVIDER = text("The provider, as gateway.yaml names it");
@@ -47,4 +48,4 @@ export const PROVIDER_COMMANDS = {
     cli: "providers wake",
     onFiles: false,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

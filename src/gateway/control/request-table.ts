@@ -1,4 +1,5 @@
 // The commands about requests that are over, and about counts of them.
+import type { CommandFacts } from "./command-facts.ts";
 import { answer, atMost, flag, ROWS, text, whole } from "./fields.ts";
 
 /** What counts of requests are kept by. */
@@ -148,4 +149,4 @@ export const REQUEST_COMMANDS = {
     within: { account: "account", fills: true },
     onFiles: false,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;

@@ -1,4 +1,5 @@
 // What usage is summed up by, and the command that a plot of it is drawn from.
+import type { CommandFacts } from "./command-facts.ts";
 import type { TotalsBy } from "../../plugin/store.ts";
 import { answer, atMost, ROWS, text } from "./fields.ts";
 
@@ -44,4 +45,4 @@ export const USAGE_COMMANDS = {
     within: { account: "account", fills: true, key: "key" },
     onFiles: false,
   },
-} as const;
+} as const satisfies Readonly<Record<string, CommandFacts>>;
