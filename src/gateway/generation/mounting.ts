@@ -55,6 +55,8 @@ export const BODIES: Rules = {
     // Draft-07's own schema takes longer to compile than every body's.
     validateSchema: false,
     logger: false,
+    // Lengths are in UTF-16 units: counting the code points of a text of 30 MB takes 100 ms.
+    unicode: false,
   },
 };
 const bodies = compiler(BODIES);
