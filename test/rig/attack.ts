@@ -10,6 +10,8 @@ import { attacks as foreign } from "./attack/foreign.ts";
 import { idleAttack } from "./attack/idle.ts";
 import { attacks as hostile } from "./attack/hostile.ts";
 import { mutantsAttack } from "./attack/mutants.ts";
+import { patternsAttack } from "./attack/patterns.ts";
+import { privateAttack } from "./attack/private.ts";
 import { bombsAttack, namesAttack, textsAttack } from "./attack/texts.ts";
 import { openSite, type Attack, type Gauge, type Site } from "./attack/site.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
@@ -38,6 +40,8 @@ export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "ever
   ...foreign,
   spelledAttack(Math.ceil(requests / 10)),
   soundsAttack,
+  privateAttack(Math.ceil(requests / 10)),
+  patternsAttack(requests),
   ...abuse,
   ...hostile,
   bodiesAttack(every),

@@ -116,12 +116,15 @@ const CLASSES: readonly Class[] = [
     },
   },
   {
-    name: "billing: a last report of zeros",
+    name: "billing: a last report of zeros, or of less than before",
     generate(site) {
       const call = { ...plain(site, ["chat", "messages", "gemini"]), stream: true };
       return {
         ...call,
-        order: { usage: reported(call.wire, call.input, call.output), zeros: true },
+        order: {
+          usage: reported(call.wire, call.input, call.output),
+          shrinks: site.chance.often(0.5) ? 0 : site.chance(),
+        },
       };
     },
   },

@@ -9,8 +9,8 @@ export interface Order {
   readonly more?: JsonObject;
   /** Items or blocks before the words. */
   readonly tools?: readonly JsonObject[];
-  /** After the report comes one of zeros. */
-  readonly zeros?: boolean;
+  /** After the report comes one with this share of its counts. */
+  readonly shrinks?: number;
   /** The stream never goes on after its first words. */
   readonly hangs?: boolean;
 }
@@ -27,14 +27,14 @@ export function orderIn(body: string): Order | undefined {
     : (JSON.parse(Buffer.from(found, "base64").toString()) as Order);
 }
 
-const zerosOf = (usage: JsonObject): JsonObject =>
+const shareOf = (usage: JsonObject, share: number): JsonObject =>
   Object.fromEntries(
     Object.entries(usage).map(([name, value]) => [
       name,
       typeof value === "number"
-        ? 0
+        ? Math.floor(value * share)
         : value !== null && typeof value === "object"
-          ? zerosOf(value as JsonObject)
+          ? shareOf(value as JsonObject, share)
           : (value as Json),
     ]),
   );
@@ -47,7 +47,7 @@ interface Spoken {
   readonly rest: Events;
 }
 
-function chat({ usage, more = {}, zeros }: Order): Spoken {
+function chat({ usage, more = {}, shrinks }: Order): Spoken {
   const frame = { id: "c", created: 1, model: PRICED, ...more };
   const chunk = (choices: readonly Json[], report?: JsonObject): Events[number] => [
     "",
@@ -64,12 +64,12 @@ function chat({ usage, more = {}, zeros }: Order): Spoken {
     rest: [
       chunk([{ index: 0, delta: {}, finish_reason: "stop" }]),
       chunk([], usage),
-      ...(zeros ? [chunk([], zerosOf(usage))] : []),
+      ...(shrinks !== undefined ? [chunk([], shareOf(usage, shrinks))] : []),
     ],
   };
 }
 
-function messages({ usage, more = {}, tools = [], zeros }: Order): Spoken {
+function messages({ usage, more = {}, tools = [], shrinks }: Order): Spoken {
   const frame = {
     id: "m",
     type: "message",
@@ -100,7 +100,7 @@ function messages({ usage, more = {}, tools = [], zeros }: Order): Spoken {
     rest: [
       ...blocks.slice(1).flat(),
       ending(usage),
-      ...(zeros ? [ending(zerosOf(usage))] : []),
+      ...(shrinks !== undefined ? [ending(shareOf(usage, shrinks))] : []),
       ["message_stop", { type: "message_stop" }],
     ],
   };
@@ -150,7 +150,7 @@ function responses({ usage, more = {}, tools = [] }: Order): Spoken {
   };
 }
 
-function gemini({ usage, more = {}, zeros }: Order): Spoken {
+function gemini({ usage, more = {}, shrinks }: Order): Spoken {
   const candidate = { content: { role: "model", parts: [{ text: "ok" }] }, ...more };
   const chunk = (one: object, report: JsonObject) =>
     ({ responseId: "g", candidates: [one], usageMetadata: report }) as JsonObject;
@@ -160,7 +160,7 @@ function gemini({ usage, more = {}, zeros }: Order): Spoken {
     first: [["", chunk(candidate, {})]],
     rest: [
       ["", chunk(end, usage)],
-      ...(zeros ? ([["", chunk(end, zerosOf(usage))]] as const) : []),
+      ...(shrinks !== undefined ? ([["", chunk(end, shareOf(usage, shrinks))]] as const) : []),
     ],
   };
 }

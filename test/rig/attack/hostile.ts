@@ -8,6 +8,9 @@ const CLIENTS = {
   responses: ["/v1/responses", { input: "a", store: false }],
 } as const;
 
+/** An upstream that ends only at a timeout is behind a provider with a short one. */
+const PROVIDER: Readonly<Record<string, string>> = { "endless-comments": "hasty" };
+
 /** What SDKs read an error from, whole or in a stream. */
 const isError = (body: string) =>
   /"error"|"type":"response\.failed"/.test(body.slice(0, 2_000) + body.slice(-20_000));
@@ -26,14 +29,19 @@ export const attacks: readonly Attack[] = Object.keys(HOSTILE).map((model) => ({
         if (stream && client === "chat-completions" && PASSING.has(model)) continue;
         const what = `${model} to ${client}${stream ? ", streamed" : ""}`;
         const since = performance.now();
-        const body = JSON.stringify({ model: `chat/${model}`, stream, ...ask });
+        const body = JSON.stringify({
+          model: `${PROVIDER[model] ?? "chat"}/${model}`,
+          stream,
+          ...ask,
+        });
         const told = await Promise.race([
           site.post(path, body),
           new Promise<undefined>((resolve) => setTimeout(resolve, SOON_MS, undefined).unref()),
         ]);
         if (!told) wrong.push(`${what}: no end after ${SOON_MS / 1000} s`);
         else if (told.status === 0) wrong.push(`${what}: it was cut off`);
-        else if (told.status >= 500 && told.status !== 502) wrong.push(`${what}: ${told.status}`);
+        else if (told.status >= 500 && ![502, 504].includes(told.status))
+          wrong.push(`${what}: ${told.status}`);
         else if (!HARMLESS.has(model) && model !== "many-calls" && !isError(told.body))
           wrong.push(`${what}: ${told.status} and no error: ${told.body.slice(-200)}`);
         if (performance.now() - since > SOON_MS) wrong.push(`${what}: took too long`);

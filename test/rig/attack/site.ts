@@ -65,6 +65,7 @@ store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 drain: 2s
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-one, images: [draw] } }
+  hasty: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-one }, timeouts: { first_byte: 3s } }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-two } }
   responses: { use: openai, with: { base_url: "${url}/r/v1", api_key: sk-three } }
   gemini: { use: google, with: { base_url: "${url}", api_key: sk-four } }

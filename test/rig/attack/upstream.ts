@@ -86,6 +86,15 @@ export const HOSTILE: Readonly<Record<string, (res: ServerResponse) => void>> = 
     res.writeHead(400, { "content-type": "application/json" }).write('{"error":{"message":"');
     flood(res, () => large);
   },
+  "endless-comments": (res) => {
+    res.writeHead(200, SSE);
+    const more = () => {
+      if (res.destroyed) return;
+      res.write(": still here\n\n");
+      setTimeout(more, 200).unref();
+    };
+    more();
+  },
   "many-calls": (res) => {
     res.writeHead(200, SSE);
     flood(res, calls, 16_000, END);
