@@ -173,6 +173,22 @@ export class RestingTargets {
     return inCooldown.some((one) => this.promise(one, who) > promise);
   }
 
+  /**
+   * Candidates in the order in which a request tries them, and those of them that are in cooldown. One that works again but is far worse than
+   * one in cooldown comes last, so that it is compared with all of them.
+   */
+  inOrder(
+    chosen: readonly HostCandidate[],
+    who: string,
+  ): { candidates: readonly HostCandidate[]; rested: readonly HostCandidate[] } {
+    const rested = chosen.filter((candidate) => this.rest(candidate, who));
+    if (rested.length === 0) return { candidates: chosen, rested };
+    const others = chosen.filter((one) => !rested.includes(one));
+    const worse = others.filter((one) => this.isWorse(one, rested, who));
+    const first = others.filter((one) => !worse.includes(one));
+    return { candidates: [...first, ...rested, ...worse], rested };
+  }
+
   all(): RestingReading[] {
     const now = this.#now();
     return this.#ailing.values().flatMap(({ what: { model, ...of }, target }) => {

@@ -228,16 +228,13 @@ function planned(
   const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
   if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
   const who = clientOf(x);
-  const rested = chosen.filter((candidate) => rests.resting(candidate, who));
-  if (rested.length === 0) return { candidates: chosen, others, on, resolution, out };
-  const isLast = (one: HostCandidate) => rested.includes(one) || rests.isWorse(one, rested, who);
-  const last = chosen.filter(isLast);
-  const first = chosen.filter((one) => !last.includes(one));
+  const { candidates, rested } = rests.inOrder(chosen, who);
+  if (rested.length === 0) return { candidates, others, on, resolution, out };
   of.findings.rested = rested.flatMap((candidate) => {
     const why = rests.resting(candidate, who)?.why;
     return why ? [{ candidate, why }] : [];
   });
-  return { candidates: [...first, ...last], others, on, resolution, out };
+  return { candidates, others, on, resolution, out };
 }
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>

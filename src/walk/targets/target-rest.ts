@@ -58,11 +58,24 @@ export interface CallFacts {
   readonly scope: "request" | "account" | undefined;
 }
 
-export const longer = (
+/** Of several states of a target, the one with the lowest number decides. */
+const RANKS: Readonly<Record<TargetState, number>> = {
+  refused: 0,
+  told: 0,
+  open: 1,
+  half_open: 2,
+  recovering: 3,
+};
+
+/** The cooldown that decides: one that refuses requests before one that orders candidates, then by its state, then the longer one. */
+export function stronger(
   a: TargetRest | undefined,
   b: TargetRest | undefined,
-): TargetRest | undefined =>
-  a && b ? (b.until > a.until || (b.refuses && !a.refuses) ? b : a) : (a ?? b);
+): TargetRest | undefined {
+  if (!a || !b) return a ?? b;
+  if (a.refuses !== b.refuses) return a.refuses ? a : b;
+  return (RANKS[b.state] - RANKS[a.state] || a.until - b.until) < 0 ? b : a;
+}
 
 /** By so much the share of calls that succeed must be larger for a candidate in cooldown to be called before one that works again. */
 export const FAR = 0.2;

@@ -9,7 +9,7 @@ import { Latency } from "./latency.ts";
 import { Ramp } from "./ramp.ts";
 import type { Pause } from "./pause.ts";
 import {
-  longer,
+  stronger,
   type CallFacts,
   type Pass,
   type Resting,
@@ -92,18 +92,18 @@ export class UpstreamTarget {
     return this.#score;
   }
 
-  /** Why this client's requests are sent elsewhere while there is another candidate; of two reasons, the one that lasts longer. */
+  /** Why this client's requests are sent elsewhere while there is another candidate; of several reasons, the strongest. */
   rest(now: number, who: string): TargetRest | undefined {
     if (this.well) return undefined;
     const { account } = this;
-    const own = longer(
-      longer(this.#limited(now), this.#opened(this.#breaker, now)),
+    const own = stronger(
+      stronger(this.#limited(now), this.#opened(this.#breaker, now)),
       this.#opened(this.#clients.get(who)?.breaker, now),
     );
     const refused: TargetRest | undefined = account.rests(now)
       ? { state: "refused", why: account.why, until: account.until, refuses: false }
       : undefined;
-    const rest = longer(refused, own);
+    const rest = stronger(refused, own);
     if (rest || !this.#ramp.full(now)) return rest;
     return { state: "recovering", why: this.#why, until: now, refuses: false };
   }
@@ -111,8 +111,9 @@ export class UpstreamTarget {
   /** What `status` shows, its credential apart; undefined: no failure is known. */
   state(now: number): TargetRest | undefined {
     const why = this.#why;
-    const shared = longer(this.#limited(now), this.#opened(this.#breaker, now));
-    if (shared) return shared;
+    const shared = stronger(this.#limited(now), this.#opened(this.#breaker, now));
+    // A breaker that probes does not hide those of single clients.
+    if (shared && shared.state !== "half_open") return shared;
     let rest: TargetRest | undefined;
     const keys: string[] = [];
     const half: string[] = [];
@@ -120,7 +121,7 @@ export class UpstreamTarget {
       const opened = this.#opened(breaker, now);
       if (opened) keys.push(key);
       else if (!breaker.closed) half.push(key);
-      rest = longer(rest, opened);
+      rest = stronger(rest, opened);
     }
     if (rest) return { ...rest, keys };
     const probed: TargetRest = { state: "half_open", why, until: now, refuses: false };

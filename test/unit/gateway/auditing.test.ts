@@ -1,6 +1,8 @@
 // What cannot be written down is not done, and what is written down has no secret.
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
+import { auditCommands } from "../../../src/gateway/control/admin-commands.ts";
 import { Auditing } from "../../../src/gateway/control/auditing.ts";
 import { SHELL } from "../../../src/gateway/control/giver.ts";
 import type { CommandFacts } from "../../../src/gateway/control/command-facts.ts";
@@ -143,4 +145,45 @@ it("every command that changes something names what it changes, also what it is 
   await gate.give("keys.create", { name: "laptop" }, SHELL);
   expect(made[0]).toMatch(/^[0-9A-Za-z]{10}$/);
   expect(rows[0]).toMatchObject({ command: "keys.create", target: made[0] });
+});
+
+it("audit.list returns the entries of a time, each once, however its pages are cut", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.nat(40), { maxLength: 60 }),
+      fc.option(fc.nat(40), { nil: undefined }),
+      fc.option(fc.nat(45), { nil: undefined }),
+      fc.integer({ min: 1, max: 7 }),
+      async (moments, from, to, limit) => {
+        const all = moments
+          .toSorted((a, b) => b - a)
+          .map((at, i) => ({ at, id: `e${i}`, command: "keys.create" }));
+        const list = async ({ after = "0", limit: most = 100 } = {}) => {
+          const end = Number(after) + most;
+          const items = all.slice(Number(after), end);
+          return { items, ...(end < all.length && { next: `${end}` }) };
+        };
+        const command = auditCommands({ list } as never)["audit.list"];
+        const found: string[] = [];
+        let after: string | undefined;
+        do {
+          const input = {
+            limit,
+            ...(from !== undefined && { from }),
+            ...(to !== undefined && { to }),
+          };
+          const page = (await command({ ...input, ...(after !== undefined && { after }) })) as {
+            items: { id: string }[];
+            next?: string;
+          };
+          expect(page.items.length).toBeLessThanOrEqual(limit);
+          found.push(...page.items.map(({ id }) => id));
+          after = page.next;
+        } while (after !== undefined);
+        const within = all.filter(({ at }) => at >= (from ?? 0) && at < (to ?? Infinity));
+        expect(found).toEqual(within.map(({ id }) => id));
+      },
+    ),
+    { numRuns: 100 },
+  );
 });
