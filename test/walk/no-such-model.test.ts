@@ -109,3 +109,27 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
   expect(await said("off/m-large")).toMatch(/404 .*off is not mounted\)\. Near it: up\/m-large\./);
   expect(await said("nobody/y")).toMatch(/To add the provider, in gateway\.yaml/);
 });
+
+it("only a provider's name with a slash and nothing after it names a provider and no model", async () => {
+  await using s = await scene({
+    frontend: toy(),
+    providers: { up: one() } as never,
+    models: { fast: ["up/m-large"] },
+  });
+  const { gen, frontends } = s.built;
+  const refusal = (model: string) => {
+    try {
+      gen.resolver.resolve(frontends[0]!, model, false, () => true);
+    } catch (error) {
+      return faultOf(error)!;
+    }
+    return expect.unreachable(`${model} is found`);
+  };
+  expect(refusal("up/")).toMatchObject({
+    kind: "invalid",
+    code: "invalid_model",
+    message: expect.stringContaining("write up/<model>"),
+  });
+  for (const model of ["up", "nope/", "nope", "fast/"])
+    expect(refusal(model).message, model).not.toContain("names a provider");
+});

@@ -187,3 +187,18 @@ it("audit.list returns the entries of a time, each once, however its pages are c
     { numRuns: 100 },
   );
 });
+
+it("a command that changes something writes, and so do these, which are written down without a target", () => {
+  const rows: readonly (readonly [string, CommandFacts])[] = Object.entries(COMMANDS);
+  const names = (fits: (of: CommandFacts) => boolean) =>
+    rows.filter(([, of]) => fits(of)).map(([name]) => name);
+  expect(names((of) => of.changes !== undefined && !of.writes)).toEqual([]);
+  expect(names((of) => of.changes === undefined && of.writes).sort()).toEqual([
+    "console",
+    "erase",
+    "keys.create",
+    "keys.import",
+    "ledger.prune",
+    "reload",
+  ]);
+});
