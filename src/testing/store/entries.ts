@@ -57,6 +57,25 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
+    "a filtered listing has every match, however many batches are between two of them",
+    async (store) => {
+      const called = (attempt: string, key: string) =>
+        store.apply([reserve(attempt, { key }), settle(attempt)]);
+      await called("first", "rare");
+      for (let i = 0; i < 120; i++) await called(`other-${i}`, "common");
+      await called("last", "rare");
+      const found: string[] = [];
+      let after: string | undefined;
+      do {
+        const page = await store.entries({ key: "rare" }, { limit: 2, ...(after && { after }) });
+        found.push(...page.items.map(({ attempt }) => attempt));
+        after = page.next;
+      } while (after !== undefined);
+      assert.deepEqual(found, ["first", "first", "last", "last"]);
+    },
+  ],
+
+  [
     "a repeat changes nothing, in one batch or in the next",
     async (store) => {
       const claims = [claim({}, 1_000n)];
