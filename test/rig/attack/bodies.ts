@@ -3,6 +3,8 @@ import type { Attack, Site } from "./site.ts";
 
 /** No client notices less. */
 export const HELD_MS = 100;
+/** How often a request is sent that costs more than it may. */
+export const TRIES = 8;
 const MAX = 32 * 1024 * 1024;
 
 interface Frame {
@@ -116,14 +118,18 @@ export const bodiesAttack = (every: number): Attack => ({
   },
 });
 
-/** A machine that does much else holds a loop too: what is over the bound once has two more tries. */
+/**
+ * Other work on the machine makes the same work cost more of the processor too, since caches and memory are shared: a body that is over
+ * the bound is sent again.
+ */
 async function alone(site: Site, path: string, body: string) {
   let least = Infinity;
   let status = 0;
-  for (let tries = 3; tries > 0 && least > HELD_MS; tries--) {
-    await site.gauge();
+  for (let tries = TRIES; tries > 0 && least > HELD_MS; tries--) {
+    const before = await site.gauge();
     ({ status } = await site.post(path, body));
-    least = Math.min(least, (await site.gauge()).held);
+    const { held, busy } = await site.gauge();
+    least = Math.min(least, held / Math.min(before.busy, busy));
   }
   site.worst(least);
   return { status, held: least };

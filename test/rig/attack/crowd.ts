@@ -1,5 +1,6 @@
 // One key with one place, and many sockets: bodies in the dozen, bodies that are nearly there, sockets that say nothing.
 import { setTimeout as sleep } from "node:timers/promises";
+import { BOUNDS } from "../../../src/lib/bounds.ts";
 import type { Attack, Site } from "./site.ts";
 
 const LARGE = 31 * 1024 * 1024;
@@ -76,18 +77,24 @@ const nearly: Attack = {
   },
 };
 
+const PER_ADDRESS = BOUNDS.connectionsPerAddress.most;
+
 const silent: Attack = {
   name: "2,500 sockets of one address",
   long: true,
   async run(site) {
     const sockets = await Promise.all(Array.from({ length: 2_500 }, () => site.dial("")));
+    // On a busy machine some of the first have been silent for too long, and make room, before the last one connects.
     const count = () => sockets.filter((s) => s.said().includes("too_many_connections")).length;
-    for (let i = 0; i < 40 && count() < 400; i++) await sleep(500);
-    const refused = count();
+    const opened = () => sockets.filter((s) => !s.closed).length;
+    for (let i = 0; i < 40 && (count() === 0 || opened() > PER_ADDRESS); i++) await sleep(500);
+    const [refused, open] = [count(), opened()];
     for (const socket of sockets) socket.destroy();
     await sleep(500);
     const wrong = await served(site, "many sockets");
-    return refused >= 400 ? wrong : [...wrong, `many sockets: only ${refused} were refused`];
+    if (refused === 0) wrong.push("many sockets: none was refused");
+    if (open > PER_ADDRESS) wrong.push(`many sockets: ${open} are open at once`);
+    return wrong;
   },
 };
 

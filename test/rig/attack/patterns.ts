@@ -6,6 +6,7 @@ import { startGateway } from "../../kit/daemon.ts";
 import { until } from "../../kit/waits.ts";
 import { load } from "../../unit/config/stubs.ts";
 import type { Chance } from "../rig.ts";
+import { TRIES } from "./bodies.ts";
 import type { Attack, Site } from "./site.ts";
 
 const meant = (pattern: string): RegExp =>
@@ -151,7 +152,7 @@ async function worst(site: Site): Promise<string[]> {
       const body = JSON.stringify({ model, messages: [{ role: "user", content: "a" }] });
       let spent = Infinity;
       let status = 0;
-      for (let tries = 3; tries > 0 && spent > MOST_MS; tries--) {
+      for (let tries = TRIES; tries > 0 && spent > MOST_MS; tries--) {
         await site.gauge();
         ({ status } = await site.post("/v1/chat/completions", body, { key }));
         spent = Math.min(spent, (await site.gauge()).spent);

@@ -15,13 +15,15 @@ export interface Told {
 
 /**
  * `held`: the longest that the loop was held since the last look, in ms. `spent`: the loop's processor time since then, in ms.
- * `live`: bytes in use.
+ * `live`: bytes in use. `busy`: how many times as much the same work costs now as it did at best, since other work shares the machine's
+ * caches and memory.
  */
 export interface Gauge {
   readonly held: number;
   readonly spent: number;
   readonly rss: number;
   readonly live: number;
+  readonly busy: number;
 }
 
 export interface Site extends AsyncDisposable {
@@ -132,8 +134,13 @@ export async function openSite(chance: Chance): Promise<Site> {
       asked.on("error", lost);
       asked.end(of.body);
     });
-  const gauge = async (path: string) =>
-    JSON.parse((await ask({ port: gaugePort, method: "GET", path })).body) as Gauge;
+  let best = Infinity;
+  const gauge = async (path: string): Promise<Gauge> => {
+    const { body } = await ask({ port: gaugePort, method: "GET", path });
+    const { reference, ...seen } = JSON.parse(body) as Gauge & { reference: number };
+    best = Math.min(best, reference);
+    return { ...seen, busy: reference / best };
+  };
 
   let worst = 0;
   const notes: string[] = [];

@@ -9,6 +9,7 @@ import {
   type Place,
 } from "../../protocols/linear/places.ts";
 import { bodies } from "../../protocols/linear/requests.ts";
+import { TRIES } from "./bodies.ts";
 import type { Attack, Site } from "./site.ts";
 
 const BYTES = 31_000_000;
@@ -74,16 +75,17 @@ function drawn(site: Site, places: ReadonlyMap<string, readonly Place[]>): Vecto
   };
 }
 
-/** A machine that does much else makes one request dear: what is over the bound once has two more tries. */
+/** What is over the bound is sent again, as in `bodiesAttack`. */
 async function cost(
   site: Site,
   { path, body }: Vector,
 ): Promise<{ status: number; spent: number }> {
   let [least, status] = [Infinity, 0];
-  for (let tries = 3; tries > 0 && least > MOST_MS; tries--) {
-    await site.gauge();
+  for (let tries = TRIES; tries > 0 && least > MOST_MS; tries--) {
+    const before = await site.gauge();
     ({ status } = await site.post(path, body));
-    least = Math.min(least, (await site.gauge()).spent);
+    const { spent, busy } = await site.gauge();
+    least = Math.min(least, spent / Math.min(before.busy, busy));
   }
   return { status, spent: least };
 }
