@@ -4,31 +4,31 @@ import type { Unit, Usage } from "../model/usage.ts";
 import type { JsonObject, Opt } from "../model/values.ts";
 import { count, object } from "./json.ts";
 
-const NAMES: readonly (readonly [Unit, readonly (readonly [place: string, name: string])[]])[] = [
+type Names = readonly (readonly [name: string, unit: Unit])[];
+
+const TOP: Names = [
+  ["num_search_queries", "searches"],
+  ["num_sources_used", "searches"],
+];
+/** Counts in an object of their own, by the name of that object. */
+const NESTED: readonly (readonly [place: string, names: Names])[] = [
   [
-    "searches",
+    "server_tool_use",
     [
-      ["", "num_search_queries"],
-      ["", "num_sources_used"],
-      ["server_tool_use", "web_search_requests"],
-      ["server_side_tool_usage_details", "web_search_calls"],
-      ["server_side_tool_usage_details", "x_search_calls"],
+      ["web_search_requests", "searches"],
+      ["web_fetch_requests", "fetches"],
     ],
   ],
-  ["fetches", [["server_tool_use", "web_fetch_requests"]]],
   [
-    "file_searches",
+    "server_side_tool_usage_details",
     [
-      ["server_side_tool_usage_details", "file_search_calls"],
-      ["server_side_tool_usage_details", "collections_search_calls"],
-    ],
-  ],
-  ["code_sessions", [["server_side_tool_usage_details", "code_interpreter_calls"]]],
-  [
-    "tool_runs",
-    [
-      ["server_side_tool_usage_details", "document_search_calls"],
-      ["server_side_tool_usage_details", "attachment_search_calls"],
+      ["web_search_calls", "searches"],
+      ["x_search_calls", "searches"],
+      ["file_search_calls", "file_searches"],
+      ["collections_search_calls", "file_searches"],
+      ["code_interpreter_calls", "code_sessions"],
+      ["document_search_calls", "tool_runs"],
+      ["attachment_search_calls", "tool_runs"],
     ],
   ],
 ];
@@ -37,13 +37,21 @@ const NAMES: readonly (readonly [Unit, readonly (readonly [place: string, name: 
 export function reportedTools(usage: Opt<JsonObject>): Usage {
   const runs: { [unit in Unit]?: number } = {};
   if (!usage) return runs;
-  for (const [unit, names] of NAMES)
-    for (const [place, name] of names) {
-      const of = place === "" ? usage : object(usage[place]);
-      const n = count(of?.[name]) ?? 0;
-      if (n > 0) runs[unit] = (runs[unit] ?? 0) + n;
-    }
+  addRuns(runs, usage, TOP);
+  for (const [place, names] of NESTED) {
+    // Most reports count no tools.
+    if (usage[place] === undefined) continue;
+    const of = object(usage[place]);
+    if (of) addRuns(runs, of, names);
+  }
   return runs;
+}
+
+function addRuns(runs: { [unit in Unit]?: number }, counts: JsonObject, names: Names): void {
+  for (const [name, unit] of names) {
+    const n = counts[name] === undefined ? 0 : (count(counts[name]) ?? 0);
+    if (n > 0) runs[unit] = (runs[unit] ?? 0) + n;
+  }
 }
 
 /** Of two counts of the same runs the larger one, unit by unit. */

@@ -14,6 +14,8 @@ import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
+/** Of a response that is not streamed: it is never asked for a ping, so it has no state. */
+const NO_PINGS = new Pings({ ping: "" });
 const uncork = (res: ServerResponse): void => res.uncork();
 const MIME = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
@@ -57,7 +59,7 @@ export class ClientAnswer implements Watchable {
     this.#res = this.#inner.res;
     this.#dog = this.#inner.gen.watchdog;
     const { server } = this.#inner.frontend;
-    this.#pings = lead ? lead.#pings : new Pings(server ?? { ping: "" });
+    this.#pings = lead ? lead.#pings : x.stream && server ? new Pings(server) : NO_PINGS;
     this.#cuts = server?.cuts === true;
     this.#mime = this.#usual =
       server?.type?.(x) ?? (x.stream ? "text/event-stream; charset=utf-8" : "application/json");

@@ -19,8 +19,13 @@ export const isWhole = (usage: Usage, { whole }: Work, price?: Price): boolean =
 
 /** A report of nothing is one that every price covers. */
 function isListed(usage: Usage, price: Price): boolean {
-  const used = UNITS.filter((unit) => (usage[unit] ?? 0) > 0);
-  return used.length === 0 || used.some((unit) => lists(price, unit));
+  let used = false;
+  for (const unit of UNITS)
+    if ((usage[unit] ?? 0) > 0) {
+      if (lists(price, unit)) return true;
+      used = true;
+    }
+  return !used;
 }
 
 const lists = ({ lines }: Price, unit: Unit): boolean => lines.some((line) => line.unit === unit);
@@ -73,6 +78,7 @@ export function uncounted(
   asked: readonly Unit[] = [],
   counts: readonly Unit[] = [],
 ): Usage | undefined {
+  if (asked.length === 0) return undefined;
   const missing = asked.filter((unit) => usage[unit] === undefined && !counts.includes(unit));
   return missing.length > 0 ? Object.fromEntries(missing.map((unit) => [unit, 1])) : undefined;
 }

@@ -18,6 +18,8 @@ export interface Priced {
 export type UsageReports = ReadonlyMap<string, UsageSeen>;
 
 const NOTHING: ModelIndex = new Map();
+const NO_OTHERS: readonly Price[] = [];
+const UNPRICED: Priced = { nano: null, exact: false };
 
 export class Pricing {
   readonly #call: HostCall;
@@ -53,10 +55,11 @@ export class Pricing {
   one(usage: Usage, seen: UsageSeen | undefined, reports: UsageReports): Priced {
     const price = this.#priceOf(seen, reports);
     if (price) return this.#at(price, usage, seen);
-    const known = new Set([this.#call.info.price, ...this.others(reports)]);
-    let nano: bigint | null = null;
-    for (const other of known) if (other) nano = larger(nano, this.#at(other, usage, seen).nano);
-    return { nano, exact: false };
+    const { price: pinned } = this.#call.info;
+    let nano = pinned ? this.#at(pinned, usage, seen).nano : null;
+    for (const other of this.others(reports))
+      nano = larger(nano, this.#at(other, usage, seen).nano);
+    return nano === null ? UNPRICED : { nano, exact: false };
   }
 
   #at(price: Price, usage: Usage, seen: UsageSeen | undefined): Priced {
@@ -84,12 +87,13 @@ export class Pricing {
 
   /** Beside the one that the reserve pinned. */
   others(reports: UsageReports): readonly Price[] {
-    const others: Price[] = [];
+    let others: Price[] | undefined;
     for (const seen of reports.values()) {
       const price = this.#priceOf(seen, reports);
-      if (price && price !== this.#call.info.price) others.push(price);
+      if (price && price !== this.#call.info.price && !others?.includes(price))
+        (others ??= []).push(price);
     }
-    return others;
+    return others ?? NO_OTHERS;
   }
 
   /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */

@@ -136,8 +136,10 @@ export class Tally {
 
   /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
   usage(): { usage: Usage; estimated: boolean } {
-    const [first = {}, ...more] = [...this.#seen.values()].map((report) => report.usage);
-    let usage = more.reduce(sum, first);
+    let usage: Usage | undefined;
+    for (const report of this.#seen.values())
+      usage = usage ? sum(usage, report.usage) : report.usage;
+    usage ??= {};
     const { work } = this.call.exchange;
     const { price } = this.call.info;
     usage = counted(usage, this.#ask?.counts, price, work);
