@@ -36,7 +36,8 @@ export function settleCall(
 function noteRecord({ lost, exchange }: HostCall, record: CallRecord): void {
   const { calls, last } = exchange["~"];
   const behind = lost && last !== undefined && calls.at(-1)?.n === last.n;
-  calls.splice(behind ? -1 : calls.length, 0, record);
+  if (behind) calls.splice(-1, 0, record);
+  else calls.push(record);
 }
 
 /** The record of a call that a hook answered, and whose provider was not asked. */

@@ -24,10 +24,13 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
     capped: mode === "hard",
   });
   tally.inputEstimate = input;
-  tally.pricing.terms = termsOf(call, survey);
+  const { tier, size, quality, facts } = (tally.pricing.terms = termsOf(call, survey));
   const at = (tally.pricing.at = wallClock());
   const ask: Ask = {
-    ...tally.pricing.terms,
+    tier,
+    size,
+    quality,
+    facts,
     mode: mode ?? "expected",
     price: call.info.price ?? null,
     input,
