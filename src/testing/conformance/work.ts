@@ -52,6 +52,8 @@ export async function aborts(of: Provider, subject: Subject): Promise<void> {
 
 /** What has not ended by then goes on: no machine needs so long. What ends before is not judged by its time. */
 const GOES_ON_MS = 2_000;
+/** A provider that has not called its upstream by then does not call it. */
+const CALLS_MS = 20_000;
 
 /** Upstream is called and stays silent. The signal fires; the work ends and closes its connection, while upstream is still silent. */
 async function stops(up: TestUpstream, what: string, work: (signal: AbortSignal) => unknown) {
@@ -62,7 +64,7 @@ async function stops(up: TestUpstream, what: string, work: (signal: AbortSignal)
     () => undefined,
     () => undefined,
   );
-  const asked = await Promise.race([up.request(1, 2000).catch(() => undefined), over]);
+  const asked = await Promise.race([up.request(1, CALLS_MS).catch(() => undefined), over]);
   if (!asked) return;
   stop.abort(new DOMException("The client went away.", "AbortError"));
   assert.equal(

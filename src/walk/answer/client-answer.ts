@@ -6,7 +6,7 @@ import type { HeadersOut } from "../../model/values.ts";
 import type { ExchangeState, HostExchange } from "../exchange.ts";
 import type { AnswerRace, AnswerWriter } from "./answer-race.ts";
 import { answerHeaders } from "./answer-headers.ts";
-import { Pings } from "./pings.ts";
+import { NO_PINGS, Pings } from "./pings.ts";
 import type { UpstreamResponse } from "../upstream/response.ts";
 import { joined, Recordings } from "./recordings.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
@@ -14,8 +14,6 @@ import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
-/** Of a response that is not streamed: it is never asked for a ping, so it has no state. */
-const NO_PINGS = new Pings({ ping: "" });
 const uncork = (res: ServerResponse): void => res.uncork();
 const MIME = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;

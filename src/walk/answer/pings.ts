@@ -39,3 +39,6 @@ export class Pings {
     return opens ? event.subarray(length) : event;
   }
 }
+
+/** For responses that are not streamed. No ping is ever written, so all of them can share it. */
+export const NO_PINGS = new Pings({ ping: "" });

@@ -137,12 +137,10 @@ export class Tally {
   /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
   usage(): { usage: Usage; estimated: boolean } {
     let usage: Usage | undefined;
-    for (const report of this.#seen.values())
-      usage = usage ? sum(usage, report.usage) : report.usage;
-    usage ??= {};
+    for (const seen of this.#seen.values()) usage = usage ? sum(usage, seen.usage) : seen.usage;
     const { work } = this.call.exchange;
     const { price } = this.call.info;
-    usage = counted(usage, this.#ask?.counts, price, work);
+    usage = counted(usage ?? {}, this.#ask?.counts, price, work);
     const { protocol } = this.call.candidate["~"].endpoint;
     const missing = uncounted(usage, this.#ask?.tools, protocol?.client?.tools);
     if (missing) usage = { ...usage, ...missing };
