@@ -1,8 +1,9 @@
 // A file that a plugin or a test leaves open is closed by a collection, whenever one comes, and Node ends the process for it. So a file of tests
 // closes what it has opened under the folder of passing things, and what it has opened of /dev/null.
+// Many files of tests share a process, so a file also restores the globals that it replaced.
 import { readdirSync, readlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { until } from "./waits.ts";
 
 const open = (): ReadonlyMap<string, string> => {
@@ -16,6 +17,18 @@ const open = (): ReadonlyMap<string, string> => {
     }
   return found;
 };
+
+/** Globals that Node has, or that only browsers have. */
+const GLOBALS = ["fetch", "setTimeout", "Date", "document", "location", "history"] as const;
+const globals = () => GLOBALS.map((name) => [name, Reflect.get(globalThis, name)] as const);
+const atStart = globals();
+afterAll(() => {
+  const replaced = globals().filter(([, value], i) => value !== atStart[i]![1]);
+  expect(
+    replaced.map(([name]) => name),
+    "globals that this file replaced",
+  ).toEqual([]);
+});
 
 if (process.platform === "linux") {
   let before: ReadonlyMap<string, string>;

@@ -1,5 +1,5 @@
 // Pages of the console, each rendered with the answers of a gateway.
-import { beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { asBrowser, rendered, type RenderedPage } from "./rendered.ts";
 
 const WEB = "../../../plugins/observers/console/web";
@@ -14,6 +14,7 @@ const ALL = [
 ] as const;
 
 let allow: (commands: readonly string[]) => void;
+afterAll(() => void vi.unstubAllGlobals());
 beforeAll(async () => {
   asBrowser("/console");
   ({ allow } = (await import(`${WEB}/rights.ts`)) as { allow: typeof allow });
