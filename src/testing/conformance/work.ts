@@ -52,7 +52,7 @@ export async function aborts(of: Provider, subject: Subject): Promise<void> {
 
 /** What has not ended by then goes on: no machine needs so long. What ends before is not judged by its time. */
 const GOES_ON_MS = 2_000;
-/** A provider that has not called its upstream by then does not call it. */
+/** Longest wait for the first call of a provider to its upstream, in milliseconds. */
 const CALLS_MS = 20_000;
 
 /** Upstream is called and stays silent. The signal fires; the work ends and closes its connection, while upstream is still silent. */

@@ -78,6 +78,7 @@ export function uncounted(
   asked: readonly Unit[] = [],
   counts: readonly Unit[] = [],
 ): Usage | undefined {
+  // Most requests ask for no hosted tool.
   if (asked.length === 0) return undefined;
   const missing = asked.filter((unit) => usage[unit] === undefined && !counts.includes(unit));
   return missing.length > 0 ? Object.fromEntries(missing.map((unit) => [unit, 1])) : undefined;

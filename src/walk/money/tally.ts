@@ -222,7 +222,7 @@ export class Tally {
       costNano,
       startMs: this.call.startMs,
       ms,
-      // What few calls have comes last: V8 makes an object with a spread in it member by member from there on.
+      // Optional members come last: after a spread, V8 adds each further member separately.
       ...(this.call.hedge && { hedge: true }),
       ...(of.fault && { fault: of.fault }),
       ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
