@@ -3,7 +3,7 @@ import { html } from "htm/preact";
 import { Box } from "../parts/plain.ts";
 import type { Seen, SeenCall } from "../shapes.ts";
 import { span } from "../words.ts";
-import { hedgePart } from "./request-words.ts";
+import { hasLost, hedgePart } from "./request-words.ts";
 
 interface Piece {
   readonly kind: "own" | "ask" | "head" | "content" | "bad";
@@ -19,8 +19,9 @@ interface Step {
 }
 
 /** Waiting for a head, from there to the first content, and to the end. What failed is one piece. */
-function piecesOf({ startMs, ms, fault }: SeenCall): Piece[] {
-  const failed = fault?.code === "hedge_lost" ? "canceled" : "failed";
+function piecesOf(call: SeenCall): Piece[] {
+  const { startMs, ms, fault } = call;
+  const failed = hasLost(call) ? "canceled" : "failed";
   const end = startMs + ms.total;
   const head = startMs + (ms.head ?? ms.total);
   const content = startMs + (ms.content ?? ms.total);

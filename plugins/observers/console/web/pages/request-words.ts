@@ -36,7 +36,7 @@ export const costOf = ({ calls = [] }: Pick<Seen, "calls">): bigint | undefined 
 };
 
 /** Whether the other call of a hedge answered, so that this one was canceled. */
-const hasLost = ({ fault }: SeenCall): boolean => fault?.code === "hedge_lost";
+export const hasLost = ({ fault }: SeenCall): boolean => fault?.code === "hedge_lost";
 
 /** Part of a call in a hedge. Undefined: it had none. */
 export const hedgePart = (call: SeenCall): string | undefined =>
